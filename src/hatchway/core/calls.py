@@ -1,0 +1,83 @@
+"""Calls: what leaves the code, and the signatures it may call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """One use of a tool by the code, stopped at the wall until it is answered."""
+
+    call_id: str
+    """Unique within its execution; stable over dump and restore."""
+    function_name: str
+    """As the code spelled it. The gate decides whether such a tool exists."""
+    args: tuple[Any, ...] = ()
+    """Positional arguments, copied."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Keyword arguments, copied. Once a call passed the gate all its arguments are here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The code cannot go on until one of `pending` is answered."""
+
+    pending: tuple[FunctionCall, ...]
+    """Every call that has no answer yet, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionSignature:
+    """A tool as the code sees it: its name, its style, and its typed text."""
+
+    name: str
+    """The name in the code; dots make a namespace (`server.tool`)."""
+    parameters: inspect.Signature | None = None
+    """Names, kinds and defaults of the parameters; None takes any arguments."""
+    is_async: bool = False
+    """True: called `await f(x)`. False: called `f(x)`."""
+    stub: str = ""
+    """The `def` or `async def` text with types and docstring; empty for a bare name."""
+
+
+CallState = Literal["started", "done", "failed", "denied", "pending", "in_doubt"]
+"""The life of a call, as the journal and errors tell it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """What became of one call."""
+
+    call: FunctionCall
+    """The call with its arguments bound to the tool's parameters."""
+    state: CallState
+    """How far it got."""
+    value: Any = None
+    """What the tool returned, when `state` is done."""
+    error: str = ""
+    """The error text the code saw, when `state` is failed or denied."""
+    seconds: float = 0.0
+    """How long the tool ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """What a tool may know about the call it serves; a tool takes it by annotating a parameter with it."""
+
+    run_id: str
+    """The run the call belongs to."""
+    call_id: str
+    """The call within the run."""
+    idempotency_key: str
+    """The same for every attempt at this call: hand it to services that deduplicate."""
+    deadline: float | None
+    """`time.monotonic()` value at which the call's timeout strikes; None without a timeout."""
+
+
+def as_signature(function: FunctionSignature | str) -> FunctionSignature:
+    """A bare name is a sync function of any arguments."""
+    return FunctionSignature(name=function) if isinstance(function, str) else function

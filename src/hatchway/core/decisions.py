@@ -1,0 +1,63 @@
+"""Decisions: what a person, a rule or a callback says about one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hatchway.core.calls import FunctionCall
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The call may run as it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The call may not run; the code sees `ToolDenied` with the reason."""
+
+    reason: str = ""
+    """Told to the code, and so to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The call may run with these arguments instead; they are validated and checked again."""
+
+    args: Mapping[str, Any]
+    """All arguments by name, replacing the code's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A call in doubt did run, and gave this value."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A call in doubt did not run; it may run now."""
+
+
+Decision = Allow | Deny | Edit
+"""What may be said of a call that waits for approval."""
+Settlement = Allow | Deny | Edit | Ran | NotRun
+"""What `resume` takes per call."""
+Approval = Literal["allow", "ask", "deny"]
+"""What a tool or a rule says before anyone is asked."""
+ApproveCallback = Callable[[FunctionCall], "bool | Decision | Awaitable[bool | Decision]"]
+"""Sees a call with bound, validated arguments; sync callbacks run off the event loop."""
+
+
+def as_decision(answer: bool | Decision) -> Decision:
+    """True and False are short for `Allow()` and `Deny()`; anything else is a mistake of the callback."""
+    if isinstance(answer, Allow | Deny | Edit):
+        return answer
+    if answer is True:
+        return Allow()
+    if answer is False:
+        return Deny()
+    raise TypeError(f"an approval is True, False, Allow(), Deny(reason) or Edit(args), not {answer!r}")

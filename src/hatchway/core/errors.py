@@ -1,0 +1,207 @@
+"""Every error Hatchway raises, in one tree.
+
+HatchwayError                      message, hint
+├── CodeExecutionError             the model's code failed: stdout, stderr, files, calls, traceback so far
+│   ├── CodeSyntaxError            it does not parse
+│   ├── CodeTypeError              the type check before the run refused it
+│   ├── CodeRuntimeError           it raised, or its interpreter died
+│   ├── CodeTimeoutError           it ran past `Limits.wall_seconds`
+│   └── CodeLimitError             it went over another limit
+├── ToolError (RuntimeError)       a tool failed; raised INSIDE the code at the call
+│   └── ToolDenied                 the gate said no; raised INSIDE the code at the call
+├── ValueNotPortable (TypeError)   a value cannot cross the wall; names its path
+├── InvalidTool (ValueError)       a tool, or a set of tools, is not usable as given
+├── InvalidSetting (ValueError)    an argument of a sandbox, rule or mode is not valid
+├── ApprovalRequired               a run stands at calls that wait for a decision
+├── InDoubt                        a crash left calls of which nobody knows whether they ran
+├── CheckpointRefused              a checkpoint is not ours, damaged, used or out of date
+├── UnknownRun (KeyError)          no such run in this journal
+├── SandboxUnavailable             the host cannot offer this sandbox here
+│   └── MissingExtra               the package of that backend is not installed
+├── SandboxCrashed                 the sandbox's own machinery died, not the code
+└── TransportError                 the channel to the sandbox broke
+
+Three kinds, never mixed: the code failed (`CodeExecutionError`), a tool failed (`ToolError`, seen by the
+code only), the host failed (`SandboxUnavailable`, `SandboxCrashed`, `TransportError`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hatchway.core.calls import CallRecord, FunctionCall
+    from hatchway.core.results import ExecFile
+
+
+class HatchwayError(Exception):
+    """The root: catch this to catch everything Hatchway raises on purpose."""
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        """What happened, in one or a few lines."""
+        self.hint = hint
+        """What to do next: the exact command or change, or empty."""
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class CodeExecutionError(HatchwayError):
+    """The model's code failed; what it had done until then is kept.
+
+    Args:
+        message: The traceback as the code would have printed it, with the code's own line numbers.
+        stdout: Everything printed so far.
+        stderr: Everything written to stderr so far.
+        files: Output files collected so far.
+        calls: The tool calls the code had made, with their outcomes.
+        hint: What the author of the code can change.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        stdout: str = "",
+        stderr: str = "",
+        files: Sequence[ExecFile] = (),
+        calls: Sequence[CallRecord] = (),
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.stdout = stdout
+        self.stderr = stderr
+        self.files = tuple(files)
+        self.calls = tuple(calls)
+
+
+class CodeSyntaxError(CodeExecutionError):
+    """The code does not parse, or uses syntax this sandbox does not have. Nothing ran."""
+
+
+class CodeTypeError(CodeExecutionError):
+    """The type check before the run refused the code. Nothing ran."""
+
+
+class CodeRuntimeError(CodeExecutionError):
+    """The code raised, or killed its own interpreter."""
+
+
+class CodeTimeoutError(CodeExecutionError):
+    """The code ran past `Limits.wall_seconds` and is dead, with all its descendants."""
+
+
+class CodeLimitError(CodeExecutionError):
+    """The code went over a limit other than time.
+
+    Args:
+        limit: The field of `Limits` that was exceeded, such as `"memory_bytes"`.
+    """
+
+    def __init__(self, message: str = "", *, limit: str = "", **so_far: Any) -> None:
+        super().__init__(message, **so_far)
+        self.limit = limit
+
+
+class ToolError(HatchwayError, RuntimeError):
+    """A tool failed. It is raised inside the code, at the call, and can be caught there."""
+
+
+class ToolDenied(ToolError):
+    """The gate refused a call. It is raised inside the code, at the call, and can be caught there."""
+
+
+class ValueNotPortable(HatchwayError, TypeError):
+    """A value cannot cross the wall.
+
+    Args:
+        path: Where in the value the offender sits, such as `"result['rows'][3]"`.
+    """
+
+    def __init__(self, message: str = "", *, path: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+class InvalidTool(HatchwayError, ValueError):
+    """A tool cannot be offered to code as given: its name, its schema, or a clash with another."""
+
+
+class InvalidSetting(HatchwayError, ValueError):
+    """An argument of a sandbox, a rule or a mode is not valid."""
+
+
+class ApprovalRequired(HatchwayError):
+    """A run stands at calls that wait for a person's decision; `CodeMode.resume` goes on from there."""
+
+    def __init__(self, run_id: str, pending: Sequence[FunctionCall]) -> None:
+        names = ", ".join(call.function_name for call in pending)
+        super().__init__(
+            f"run {run_id} waits for approval of {len(pending)} call(s): {names}",
+            hint="decide with `await mode.resume(run_id, {call_id: Allow() | Deny(reason) | Edit(args)})`",
+        )
+        self.run_id = run_id
+        self.pending = tuple(pending)
+
+
+class InDoubt(HatchwayError):
+    """A crash fell between a call's start and its recorded end: it ran, or it did not."""
+
+    def __init__(self, run_id: str, calls: Sequence[FunctionCall]) -> None:
+        names = ", ".join(call.function_name for call in calls)
+        super().__init__(
+            f"run {run_id} has {len(calls)} call(s) in doubt: {names}",
+            hint="look whether the effect is there, then resume with {call_id: Ran(value) | NotRun()}",
+        )
+        self.run_id = run_id
+        self.calls = tuple(calls)
+
+
+class CheckpointRefused(HatchwayError):
+    """A checkpoint cannot be restored. The code is not run again from the start."""
+
+    def __init__(self, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"checkpoint refused: {reason}", hint=hint)
+        self.reason = reason
+
+
+class UnknownRun(HatchwayError, KeyError):
+    """The journal knows no run of this id."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"no run {run_id!r} in this journal", hint="runs kept in memory end with their CodeMode")
+        self.run_id = run_id
+
+
+class SandboxUnavailable(HatchwayError):
+    """The host cannot offer this sandbox here; the hint says what would change that."""
+
+
+class MissingExtra(SandboxUnavailable):
+    """The package a backend or adapter wraps is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} is not installed", hint=f"pip install 'hatchway[{extra}]'")
+        self.extra = extra
+
+
+class SandboxCrashed(HatchwayError):
+    """The sandbox's own machinery (supervisor, pool, engine) died while code was running."""
+
+
+class TransportError(HatchwayError):
+    """The channel between host and sandbox broke, and not because the code ended."""
+
+
+def described(error: BaseException) -> Mapping[str, str]:
+    """The class name and message of an error, as they may be shown inside a sandbox."""
+    if isinstance(error, HatchwayError):
+        return {"type": type(error).__name__, "message": str(error)}
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message could not be read)"
+    return {"type": type(error).__name__, "message": message}

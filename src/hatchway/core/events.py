@@ -1,0 +1,149 @@
+"""Events: one dated fact of a run each. Every view (terminal, recorder, tests, web) reads these and nothing else.
+
+AgentEvent                     agent_id, run_id, at
+├── RunStarted                 an action begins
+├── CodeExecutionOutputChunk   a piece of output, as it arrives
+├── CallStarted                a call passed the gate and its tool begins
+├── ApprovalRequest            a call waits for a decision; answer it with `approve`
+├── CallDecided                somebody (tool, rule, callback, person) decided about a call
+├── ToolOutput                 a tool returned
+├── CallFailed                 a tool raised, timed out or was denied; the code sees the error
+├── RunPaused                  the run is stored and waits for decisions
+├── CodeExecutionOutput        the action ended well
+└── RunFailed                  the action ended in an error
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.decisions import Decision, as_decision
+
+if TYPE_CHECKING:
+    from hatchway.core.results import ExecFile, ExecutionResult
+
+
+@dataclass(frozen=True)
+class AgentEvent:
+    """The root of all events."""
+
+    agent_id: str = field(default="", kw_only=True)
+    """The agent the run belongs to; empty outside an agent."""
+    run_id: str = field(default="", kw_only=True)
+    """The run this is a fact of."""
+    at: float = field(default_factory=time.time, kw_only=True)
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class RunStarted(AgentEvent):
+    """An action begins."""
+
+    code: str
+    sandbox: str = ""
+    tier: str = ""
+
+
+@dataclass(frozen=True)
+class CodeExecutionOutputChunk(AgentEvent):
+    """A piece of output, as it arrives."""
+
+    text: str
+    stream: Literal["stdout", "stderr"] = field(default="stdout", kw_only=True)
+
+
+@dataclass(frozen=True)
+class CallStarted(AgentEvent):
+    """A call passed the gate and its tool begins."""
+
+    call: FunctionCall
+
+
+@dataclass(frozen=True)
+class CallDecided(AgentEvent):
+    """Somebody decided about a call."""
+
+    call: FunctionCall
+    decision: Decision = field(kw_only=True)
+    by: Literal["tool", "rule", "callback", "person"] = field(kw_only=True)
+    """Who decided."""
+
+
+def _unanswered() -> asyncio.Future[Decision]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(frozen=True)
+class ApprovalRequest(AgentEvent):
+    """A call waits for a decision. The run stands still at it until `approve` is called."""
+
+    tool_name: str
+    tool_args: Mapping[str, Any]
+    _future: asyncio.Future[Decision] = field(default_factory=_unanswered, repr=False, compare=False)
+    call_id: str = field(default="", kw_only=True)
+
+    def approve(self, decision: bool | Decision) -> None:
+        """Answer. The first answer counts; a second raises `RuntimeError`."""
+        if self._future.done():
+            raise RuntimeError(f"the call {self.call_id or self.tool_name} was already decided")
+        self._future.set_result(as_decision(decision))
+
+    async def decision(self) -> Decision:
+        """The answer, once there is one."""
+        return await asyncio.shield(self._future)
+
+    async def approved(self) -> bool:
+        """Whether the call may run, once somebody answered."""
+        from hatchway.core.decisions import Deny
+
+        return not isinstance(await self.decision(), Deny)
+
+
+@dataclass(frozen=True)
+class ToolOutput(AgentEvent):
+    """A tool returned."""
+
+    content: Any
+    call_id: str = field(default="", kw_only=True)
+    tool_name: str = field(default="", kw_only=True)
+    seconds: float = field(default=0.0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class CallFailed(AgentEvent):
+    """A tool raised, timed out or was denied; the code sees the error at the call."""
+
+    error: str
+    call_id: str = field(default="", kw_only=True)
+    tool_name: str = field(default="", kw_only=True)
+    denied: bool = field(default=False, kw_only=True)
+    seconds: float = field(default=0.0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class RunPaused(AgentEvent):
+    """The run waits for decisions about these calls."""
+
+    pending: Sequence[FunctionCall]
+
+
+@dataclass(frozen=True)
+class CodeExecutionOutput(AgentEvent):
+    """The action ended well."""
+
+    text: str | None
+    images: Sequence[ExecFile] = ()
+    result: ExecutionResult | None = field(default=None, kw_only=True)
+    """The whole result; None when an event comes from storage."""
+
+
+@dataclass(frozen=True)
+class RunFailed(AgentEvent):
+    """The action ended in an error."""
+
+    error: Exception

@@ -1,0 +1,75 @@
+"""Grants: the files and the network targets a sandbox is given. The three input forms become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from hatchway.core.errors import InvalidSetting
+
+
+class FileMount(NamedTuple):
+    """A host file or directory, shown inside the sandbox at `mount_path`, read-only."""
+
+    host_path: str | Path
+    mount_path: str
+
+
+class AllowedDomain(NamedTuple):
+    """A network target and the HTTP methods granted on it; None grants all."""
+
+    target: str
+    methods: tuple[str, ...] | None = None
+
+
+FileMountInput = str | tuple[str | Path, str] | FileMount
+"""`"data/x.csv"` (same relative path on both sides), `(host, inside)`, or a `FileMount`."""
+AllowedDomainInput = str | tuple[str, str | Sequence[str]] | AllowedDomain
+"""`"github.com"`, `("github.com", "GET")`, `("github.com", ["GET", "HEAD"])`, or an `AllowedDomain`."""
+
+INPUT_ROOT = PurePosixPath("/input")
+"""Where relative mount paths land."""
+
+
+def as_file_mounts(mounts: FileMountInput | Iterable[FileMountInput]) -> tuple[FileMount, ...]:
+    """Mounts with absolute, normal paths on both sides.
+
+    Raises:
+        InvalidSetting: A host path does not exist, a mount path leaves its root, or two share one mount path.
+    """
+    given = [mounts] if isinstance(mounts, str | FileMount) else list(mounts)
+    resolved = [_file_mount(m) for m in given]
+    seen: dict[str, FileMount] = {}
+    for mount in resolved:
+        if mount.mount_path in seen:
+            raise InvalidSetting(f"two mounts share the path {mount.mount_path}: give each its own")
+        seen[mount.mount_path] = mount
+    return tuple(resolved)
+
+
+def _file_mount(mount: FileMountInput) -> FileMount:
+    if isinstance(mount, str):
+        if Path(mount).is_absolute():
+            raise InvalidSetting(f"mount {mount!r}: an absolute host path needs a path inside: ({mount!r}, 'name')")
+        mount = FileMount(mount, mount)
+    host, inside = Path(mount[0]).expanduser(), PurePosixPath(mount[1])
+    if ".." in inside.parts or "\0" in str(inside) or str(inside) in ("", ".", "/"):
+        raise InvalidSetting(f"mount path {mount[1]!r} must name a place inside the sandbox, without '..'")
+    if not host.exists():
+        raise InvalidSetting(f"mount {str(host)!r} does not exist on the host")
+    return FileMount(host.resolve(), str(inside if inside.is_absolute() else INPUT_ROOT / inside))
+
+
+def as_allowed_domains(domains: AllowedDomainInput | Iterable[AllowedDomainInput]) -> tuple[AllowedDomain, ...]:
+    """Domains with upper-case methods and lower-case targets."""
+    given = [domains] if isinstance(domains, str | AllowedDomain) else list(domains)
+    return tuple(_allowed_domain(d) for d in given)
+
+
+def _allowed_domain(domain: AllowedDomainInput) -> AllowedDomain:
+    if isinstance(domain, str):
+        return AllowedDomain(domain.strip().rstrip(".").lower())
+    target, methods = domain
+    names = (methods,) if isinstance(methods, str) else methods
+    return AllowedDomain(target.strip().rstrip(".").lower(), tuple(m.upper() for m in names) if names else None)

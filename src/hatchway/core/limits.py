@@ -1,0 +1,39 @@
+"""Limits: every execution has all of them, by default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from hatchway.core.errors import InvalidSetting
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one execution may take. Past a limit the code is dead, or its call refused, and the error names the field."""
+
+    wall_seconds: float = 30.0
+    """Seconds the code may run; the clock stands while it waits on the host, but CPU burnt meanwhile counts."""
+    memory_bytes: int = 512 * MIB
+    """Bytes of memory for the code and its descendants."""
+    output_bytes: int = 1 * MIB
+    """Bytes kept of stdout, and of stderr; more is cut in the middle."""
+    value_bytes: int = 64 * MIB
+    """Bytes one call's arguments, one result or the output may take on the wire."""
+    calls: int = 10_000
+    """Tool calls in one execution."""
+    pending_calls: int = 1_000
+    """Calls unanswered at one time."""
+    processes: int = 64
+    """Processes and threads of the code alive at one time."""
+    open_files: int = 256
+    """File descriptors one process may hold."""
+    file_bytes: int = 64 * MIB
+    """Bytes of one file the code writes."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise InvalidSetting(f"Limits.{f.name} must be a positive number, not {value!r}")

@@ -1,0 +1,106 @@
+"""Signing: checkpoints are sealed with a key of this user, so that altered or foreign bytes are never executed.
+
+A sealed checkpoint is one line of JSON claims (backend, version, key id, digest of the tools …), the HMAC-SHA256
+of claims and payload in hex, and the payload, separated by newlines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from hatchway.core.errors import CheckpointRefused, InvalidSetting
+
+_MAGIC = "hatchway-checkpoint-1"
+_KEY_BYTES = 32
+
+
+def key_path() -> Path:
+    """Where this user's key lives: `HATCHWAY_KEY_FILE`, or a file in the user's data folder."""
+    if given := os.environ.get("HATCHWAY_KEY_FILE"):
+        return Path(given)
+    from platformdirs import user_data_path
+
+    return user_data_path("hatchway") / "signing.key"
+
+
+def load_key(path: Path | None = None) -> bytes:
+    """The key, made on first use with mode 0600.
+
+    Raises:
+        InvalidSetting: The file is too short, or others may read it.
+    """
+    path = path or key_path()
+    if not path.exists():
+        _make_key(path)
+    if path.stat().st_mode & 0o077:
+        raise InvalidSetting(f"{path} can be read by others", hint=f"chmod 600 {path}")
+    key = path.read_bytes()
+    if len(key) < _KEY_BYTES:
+        raise InvalidSetting(f"{path} holds no key of {_KEY_BYTES} bytes", hint=f"rm {path}: a new one is made")
+    return key
+
+
+def _make_key(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as f:
+        f.write(secrets.token_bytes(_KEY_BYTES))
+    try:
+        os.link(fresh, path)  # never replaces: of two processes at once, one key wins for both
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+
+
+def key_id(key: bytes) -> str:
+    """A name for the key that tells nothing about it."""
+    return hashlib.sha256(b"hatchway key id" + key).hexdigest()[:16]
+
+
+def seal(payload: bytes, claims: Mapping[str, str], *, key: bytes | None = None) -> bytes:
+    """The payload under a signature that covers it and the claims."""
+    key = key or load_key()
+    head = json.dumps({"magic": _MAGIC, "key": key_id(key), **claims}, sort_keys=True).encode()
+    return b"\n".join((head, _signature(key, head, payload), payload))
+
+
+def unseal(sealed: bytes, expected: Mapping[str, str], *, key: bytes | None = None) -> tuple[bytes, Mapping[str, str]]:
+    """The payload and the claims, if the signature is ours and the claims include `expected`.
+
+    Raises:
+        CheckpointRefused: Cut, altered, signed with another key, or made by another backend or version.
+    """
+    key = key or load_key()
+    head, _, rest = sealed.partition(b"\n")
+    signature, _, payload = rest.partition(b"\n")
+    claims = _claims(head)
+    if claims.get("key") != key_id(key):
+        raise CheckpointRefused("it was signed with another key")
+    if not hmac.compare_digest(signature, _signature(key, head, payload)):
+        raise CheckpointRefused("its signature does not match: the bytes were cut or altered")
+    for name, value in expected.items():
+        if claims.get(name) != value:
+            raise CheckpointRefused(f"its {name} is {claims.get(name)!r}, here it is {value!r}")
+    return payload, claims
+
+
+def _claims(head: bytes) -> dict[str, str]:
+    try:
+        claims = json.loads(head)
+    except (ValueError, RecursionError):
+        claims = None
+    if not isinstance(claims, dict) or claims.get("magic") != _MAGIC:
+        raise CheckpointRefused("it is not a checkpoint of ours")
+    return claims  # pyright: ignore[reportUnknownVariableType]
+
+
+def _signature(key: bytes, head: bytes, payload: bytes) -> bytes:
+    return hmac.new(key, head + b"\n" + payload, hashlib.sha256).hexdigest().encode()
