@@ -23,7 +23,8 @@ class NotPortable(TypeError):
 
     def path(self, root):
         """Where the offender sits, as a Python expression on `root`."""
-        return root + "".join("[%s]" % key for key in reversed(self.keys))
+        shown = ["[%s]" % key for key in reversed(self.keys)]
+        return root + "".join(shown[:8]) + ("…" if len(shown) > 8 else "")
 
 
 class Malformed(ValueError):
