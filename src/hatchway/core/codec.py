@@ -221,7 +221,7 @@ def _dict(v, depth):
     pairs = _items(v, depth)
     if any(type(pair) is not list or len(pair) != 2 for pair in pairs):
         raise Malformed("a dict is pairs")
-    return {key: item for key, item in pairs}
+    return dict(pairs)
 
 
 def _datetime(v, _depth):

@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one execution may take. Past a limit the code is dead, or its call refused, and the error names the field."""
+    """What one execution may take. Past a limit the code is dead, and the error names the field."""
 
     wall_seconds: float = 30.0
     """Seconds the code may run; the clock stands while it waits on the host, but CPU burnt meanwhile counts."""

@@ -55,6 +55,13 @@ class CodeExecution(ABC):
             TransportError: The channel broke.
         """
 
+    def poll(self) -> FunctionCall | Waiting | ExecutionResult | None:
+        """What `next` would give at once; None when it would have to wait, or cannot tell.
+
+        A driver uses it to answer a lone call without scheduling a task for it. Default: None.
+        """
+        return None
+
     @abstractmethod
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """Answer a call with a value; it is copied in.

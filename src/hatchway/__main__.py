@@ -1,0 +1,5 @@
+"""`python -m hatchway` is the `hatchway` command."""
+
+from hatchway.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The demo: a scripted model, and everything else real."""

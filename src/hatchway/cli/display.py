@@ -1,0 +1,75 @@
+"""Display: text from code and tools made safe to show, and the few shapes the commands print."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories that move the cursor, reorder, hide or break text: controls, formats, surrogates, separators."""
+
+
+class _Escapes(dict[int, str]):
+    """A table for `str.translate` that learns each character once."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        hidden = char not in "\n\t" and unicodedata.category(char) in _INVISIBLE
+        self[code] = _escape(code) if hidden else char
+        return self[code]
+
+
+def _escape(code: int) -> str:
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+_ESCAPES = _Escapes()
+
+
+def neutral(text: str) -> str:
+    """Text in which only newlines and tabs are left of what a terminal would act on; the rest is shown as escapes."""
+    return text.translate(_ESCAPES)
+
+
+def cut(text: str, limit: int) -> str:
+    """Text of at most about `limit` characters, cut in the middle, saying how much is missing."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]} … {len(text) - 2 * half} more characters … {text[-half:]}"
+
+
+def value_text(value: Any, limit: int = 200) -> str:
+    """A value on one line, neutral and cut."""
+    return cut(neutral(repr(value)), limit)
+
+
+def call_text(name: str, arguments: Mapping[str, Any], limit: int = 100) -> str:
+    """A call as the code would write it, on one line."""
+    inside = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"{neutral(name)}({cut(neutral(inside), limit)})"
+
+
+def argument_lines(arguments: Mapping[str, Any], limit: int) -> tuple[Text, bool]:
+    """Every argument on its own line, and whether any had to be cut."""
+    whole = {neutral(key): neutral(repr(value)) for key, value in arguments.items()}
+    width = max((len(key) for key in whole), default=0)
+    lines = [Text.assemble((f"  {key:<{width}}  ", "bold"), cut(text, limit)) for key, text in whole.items()]
+    return Text("\n").join(lines), any(len(text) > limit for text in whole.values())
+
+
+def code_block(code: str) -> Syntax:
+    """Python, highlighted in the terminal's own colours."""
+    return Syntax(neutral(code), "python", theme="ansi_dark", background_color="default", word_wrap=True)
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """A console that takes text literally: nothing from a guest is ever read as markup."""
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,86 @@
+"""The `hatchway` command. Each subcommand is one file, imported when it is used: `--help` imports none."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from hatchway import __version__
+from hatchway.core.errors import HatchwayError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class Row(NamedTuple):
+    """Where a subcommand lives, and its line in `--help`."""
+
+    path: str
+    help: str
+
+
+COMMANDS = {
+    "demo": Row("hatchway.cli.demo.command:demo", "See it work: no key, no network."),
+    "exec": Row("hatchway.cli.exec:exec_", "Run a file of Python in a sandbox, its tool calls through the gate."),
+    "doctor": Row("hatchway.cli.doctor:doctor", "Say which sandboxes work on this machine, and what the others need."),
+    "conformance": Row("hatchway.cli.conformance:conformance", "Check a sandbox against the contract."),
+    "completion": Row("hatchway.cli.completion:completion", "Print the completion script of your shell."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by a table, and turns our errors into messages and exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].path.partition(":")
+        return getattr(import_module(module), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table as help text."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, row.help) for name, row in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, without importing any command."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name, help=row.help) for name, row in COMMANDS.items() if name.startswith(incomplete)]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; an error of ours is a message and an exit code, not a traceback."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted.", err=True)
+            ctx.exit(130)
+        except HatchwayError as e:
+            from hatchway.cli.display import neutral
+            from hatchway.cli.exits import exit_for
+
+            click.echo(f"Error: {neutral(str(e))}", err=True)
+            ctx.exit(exit_for(e))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hatchway", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Run model-written Python in a sandbox; every tool call leaves through one gate."""
+
+
+def main() -> None:
+    """Entry point of the console script and of `python -m hatchway`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode must not end a run
+    cli(prog_name="hatchway")

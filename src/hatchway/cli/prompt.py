@@ -1,0 +1,97 @@
+"""Prompt: who answers when a call asks for approval. A person, `--yes`, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.panel import Panel
+from rich.text import Text
+
+from hatchway.cli.display import argument_lines, neutral
+from hatchway.cli.exits import Exit
+from hatchway.cli.terminal import Terminal
+from hatchway.core.decisions import Allow, Decision, Deny
+from hatchway.core.events import ApprovalRequest
+
+Asker = Callable[[ApprovalRequest], Awaitable[Decision]]
+"""Answers one request."""
+SHOWN_CHARACTERS = 600
+"""How much of one argument is shown before `d` is asked for."""
+
+
+class NotApproved(click.ClickException):
+    """A call asked for approval and nobody gave it; the command ends."""
+
+    exit_code = Exit.NOT_APPROVED
+
+    def __init__(self, tool_name: str, why: str) -> None:
+        super().__init__(f"the call of {neutral(tool_name)} needs approval: {why}")
+
+
+async def say_yes(request: ApprovalRequest) -> Decision:
+    """`--yes`: whatever asks is allowed."""
+    return Allow()
+
+
+async def nobody(request: ApprovalRequest) -> Decision:
+    """No terminal and no `--yes`.
+
+    Raises:
+        NotApproved: Always.
+    """
+    raise NotApproved(request.tool_name, "run it in a terminal to be asked, or with --yes to allow every call")
+
+
+class Person:
+    """Asks at the terminal: Enter or y allows, n and a reason denies, d shows everything."""
+
+    def __init__(self, terminal: Terminal, console: Console) -> None:
+        self._terminal = terminal
+        self._console = console
+
+    async def __call__(self, request: ApprovalRequest) -> Decision:
+        """The person's decision.
+
+        Raises:
+            NotApproved: The terminal was closed instead of answering.
+        """
+        cut = self._show(request, SHOWN_CHARACTERS)
+        self._terminal.forget_typed()
+        while True:
+            more = "  [d] show all" if cut else ""
+            self._console.print(Text(f"  allow? [Enter/y] yes  [n reason] no{more} › ", "bold"), end="")
+            answer = await self._terminal.line()
+            if answer is None:
+                self._console.print()
+                raise NotApproved(request.tool_name, "the terminal was closed before an answer came")
+            if cut and answer == "d":
+                cut = self._show(request, len(repr(dict(request.tool_args))))
+            elif (decision := decided(answer)) is not None:
+                return decision
+
+    def _show(self, request: ApprovalRequest, limit: int) -> bool:
+        panel, cut = request_panel(request.tool_name, request.tool_args, limit)
+        self._console.print(panel)
+        return cut
+
+
+def decided(answer: str) -> Decision | None:
+    """What a typed answer means; None: not an answer."""
+    word, _, reason = answer.partition(" ")
+    match word.lower():
+        case "" | "y" | "yes":
+            return None if reason else Allow()
+        case "n" | "no":
+            return Deny(reason.strip() or "the person said no")
+        case _:
+            return None
+
+
+def request_panel(name: str, arguments: Mapping[str, Any], limit: int) -> tuple[Panel, bool]:
+    """A call in a frame, and whether some of it had to be cut."""
+    lines, cut = argument_lines(arguments, limit)
+    title = f"{neutral(name)} asks for approval"
+    return Panel(lines, title=title, title_align="left", border_style="yellow", expand=False), cut

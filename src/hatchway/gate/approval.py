@@ -1,0 +1,71 @@
+"""Approval: who says whether a call may run, in the order the design pins."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.decisions import Approval, ApproveCallback, Decision, as_decision
+from hatchway.gate.rules import Rule, strongest
+
+T = TypeVar("T")
+OffLoop = Callable[[Callable[[], T]], Awaitable[T]]
+"""Runs a blocking function off the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known about a call before anybody is asked."""
+
+    kind: Literal["run", "ask", "deny"]
+    by: Literal["tool", "rule"] = "tool"
+    reason: str = ""
+
+
+_RUN = Verdict("run")
+_RUN_BY_RULE = Verdict("run", "rule")
+
+
+def verdict(
+    approval: Approval,
+    rules: Sequence[Rule],
+    call: FunctionCall,
+    arguments: Mapping[str, Any],
+    *,
+    asks_all: bool,
+) -> Verdict:
+    """Deny anywhere wins, then a rule's allow; the rest is asked when somebody asks about everything.
+
+    Args:
+        approval: What the tool itself says.
+        rules: The stored permissions.
+        call: The call, arguments bound.
+        arguments: The same arguments with the tool's defaults filled in, so that leaving one out hides nothing.
+        asks_all: An `approve` callback is there and sees every call that no rule settled.
+    """
+    if approval == "deny":
+        return Verdict("deny", "tool", f"the tool {call.function_name} is switched off")
+    rule = strongest(rules, call, arguments) if rules else None
+    if rule is not None and rule.effect == "deny":
+        return Verdict("deny", "rule", rule.reason or f"a rule denies {call.function_name}")
+    if rule is not None and rule.effect == "allow":
+        return _RUN_BY_RULE
+    if asks_all or approval == "ask":
+        return Verdict("ask", "tool")
+    return Verdict("ask", "rule") if rule is not None else _RUN
+
+
+async def ask(approve: ApproveCallback, call: FunctionCall, off_loop: OffLoop[Any]) -> Decision:
+    """The callback's decision; a sync callback runs off the event loop.
+
+    Raises:
+        TypeError: The callback answered something that is no decision.
+    """
+    if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(type(approve).__call__):
+        answer = approve(call)
+    else:
+        answer = await off_loop(lambda: approve(call))
+    return as_decision(await answer if inspect.isawaitable(answer) else answer)

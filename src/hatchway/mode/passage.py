@@ -1,0 +1,148 @@
+"""Passage: the way of one call through the gate to its tool. Bound, validated, decided, run."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+from hatchway.core.calls import CallContext, FunctionCall
+from hatchway.core.decisions import Edit
+from hatchway.core.errors import ToolDenied, ToolError, described
+from hatchway.core.values import to_wire
+from hatchway.gate.approval import Verdict, verdict
+from hatchway.gate.rules import Rule
+from hatchway.mode.threads import ToolThreads
+from hatchway.tools.functions import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A call that names a real tool, with arguments that fit it."""
+
+    call: FunctionCall
+    """Every argument by name, as the code gave it."""
+    tool: Tool
+
+    def digest(self) -> str:
+        """A digest of exactly what would run."""
+        return hashlib.sha256(to_wire([self.call.function_name, dict(self.call.kwargs)])).hexdigest()
+
+
+class Passage:
+    """What the calls of one mode pass: its tools, its rules, its threads."""
+
+    def __init__(
+        self, tools: Mapping[str, Tool], rules: Sequence[Rule], threads: ToolThreads, *, asks_all: bool
+    ) -> None:
+        self._tools = tools
+        self._rules = tuple(rules)
+        self._threads = threads
+        self._asks_all = asks_all
+        self._one_at_a_time = asyncio.Lock()
+        self._defaults = {name: _defaults(tool) for name, tool in tools.items()}
+
+    def admit(self, call: FunctionCall) -> Admitted:
+        """The call bound to its tool.
+
+        Raises:
+            ToolError: No such tool (close matches are named), or arguments that do not fit.
+        """
+        tool = self._tools.get(call.function_name)
+        if tool is None:
+            raise ToolError(self._no_such_tool(call.function_name))
+        bound = tool.bind(call.args, call.kwargs)
+        return Admitted(FunctionCall(call_id=call.call_id, function_name=call.function_name, kwargs=bound), tool)
+
+    def verdict(self, admitted: Admitted) -> Verdict:
+        """What tool and rules say, before anybody is asked."""
+        call = admitted.call
+        everything = {**self._defaults[call.function_name], **call.kwargs} if self._rules else call.kwargs
+        return verdict(admitted.tool.approval, self._rules, call, everything, asks_all=self._asks_all)
+
+    def edited(self, admitted: Admitted, edit: Edit) -> Admitted:
+        """The call with other arguments, validated and checked like the first ones.
+
+        Raises:
+            ToolError: The new arguments do not fit.
+            ToolDenied: A deny rule matches them.
+        """
+        bound = admitted.tool.bind((), edit.args)
+        changed = Admitted(replace(admitted.call, kwargs=bound), admitted.tool)
+        if (found := self.verdict(changed)).kind == "deny":
+            raise ToolDenied(found.reason)
+        return changed
+
+    async def run(self, admitted: Admitted, run_id: str) -> Any:
+        """What the tool returns.
+
+        Raises:
+            ToolError: The tool raised, timed out or was cancelled.
+        """
+        if not admitted.tool.sequential:
+            return await self._run(admitted, run_id)
+        async with self._one_at_a_time:
+            return await self._run(admitted, run_id)
+
+    async def _run(self, admitted: Admitted, run_id: str) -> Any:
+        call, tool = admitted.call, admitted.tool
+        arguments = tool.prepare(call.kwargs)
+        if tool.takes_context:
+            arguments[tool.takes_context] = _context(admitted, run_id)
+        try:
+            if tool.timeout is None:
+                return await self._invoke(tool, arguments)
+            async with asyncio.timeout(tool.timeout) as deadline:
+                return await self._invoke(tool, arguments)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            raise ToolError(f"the tool {tool.name} was cancelled") from None
+        except TimeoutError as e:
+            if tool.timeout is not None and deadline.expired():
+                raise ToolError(f"the tool {tool.name} took longer than {tool.timeout:g} s") from None
+            raise _tool_failed(e) from e
+        except ToolError:
+            raise
+        except (Exception, SystemExit) as e:
+            raise _tool_failed(e) from e
+
+    async def _invoke(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
+        if tool.is_async:
+            return await tool.func(**arguments)
+        value: Any = await self._threads.run(partial(tool.func, **arguments))
+        return await value if inspect.isawaitable(value) else value
+
+    async def off_loop(self, function: Callable[[], Any]) -> Any:
+        """Run a blocking function of the host in a thread."""
+        return await self._threads.run(function)
+
+    def _no_such_tool(self, name: str) -> str:
+        close = get_close_matches(name, self._tools, n=3, cutoff=0.5)
+        offer = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(self._tools) or 'none'}"
+        return f"there is no tool {name}; {offer}"
+
+
+def _defaults(tool: Tool) -> Mapping[str, Any]:
+    parameters = tool.signature().parameters
+    if parameters is None:
+        return {}
+    return {name: p.default for name, p in parameters.parameters.items() if p.default is not p.empty}
+
+
+def _context(admitted: Admitted, run_id: str) -> CallContext:
+    call_id, timeout = admitted.call.call_id, admitted.tool.timeout
+    key = hashlib.sha256(f"{run_id}/{call_id}".encode()).hexdigest()[:32]
+    deadline = None if timeout is None else time.monotonic() + timeout
+    return CallContext(run_id=run_id, call_id=call_id, idempotency_key=key, deadline=deadline)
+
+
+def _tool_failed(error: BaseException) -> ToolError:
+    shown = described(error)
+    return ToolError(f"{shown['type']}: {shown['message']}" if shown["message"] else shown["type"])

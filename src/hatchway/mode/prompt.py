@@ -1,0 +1,51 @@
+"""The prompt: what a model must know to write code for a sandbox, built from flags and stubs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from hatchway.core.constraints import CodeConstraints
+
+
+def build_code_mode_prompt(*, signatures: Sequence[str], constraints: CodeConstraints) -> str:
+    """Instructions for writing code actions.
+
+    Args:
+        signatures: The tools' stubs; each text is listed once, in this order.
+        constraints: What Python the sandbox runs.
+
+    Returns:
+        The same bytes for the same arguments, so that prompt caches hold.
+    """
+    tools = "\n\n".join(dict.fromkeys(text.strip() for text in signatures if text.strip()))
+    parts = [
+        _text("intro"),
+        _python(constraints),
+        constraints.additional_instructions.strip(),
+        _text("tools").format(stubs=tools) if tools else _text("no_tools"),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _python(constraints: CodeConstraints) -> str:
+    lacking = [rule for flag, rule in _restrictions().items() if not getattr(constraints, flag)]
+    lines = [_text("restricted") if lacking else _text("full"), *lacking]
+    if constraints.modules is not None:
+        lines.append(f"- Import only: {', '.join(constraints.modules)}.")
+    if constraints.packages:
+        lines.append(f"- Installed packages: {', '.join(constraints.packages)}.")
+    return "\n".join(lines)
+
+
+@cache
+def _restrictions() -> dict[str, str]:
+    """Flag → what to tell a model when the flag is off, one per line of `restrictions.md`."""
+    pairs = (line.split(": ", 1) for line in _text("restrictions").splitlines() if line.startswith("supports_"))
+    return {flag: f"- {rule}" for flag, rule in pairs}
+
+
+@cache
+def _text(name: str) -> str:
+    return files("hatchway.mode").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()

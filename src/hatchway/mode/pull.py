@@ -1,0 +1,163 @@
+"""The pull loop, once, for every backend and adapter: what the code does next, and each call served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from hatchway.core.calls import FunctionCall, Waiting
+from hatchway.core.decisions import Decision
+from hatchway.core.errors import CodeExecutionError, CodeLimitError
+from hatchway.core.results import ExecutionResult
+from hatchway.core.sandbox import CodeExecution
+from hatchway.gate.limits import CallBudget
+from hatchway.mode.serve import CallServer
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The code stands at calls that wait for decisions; nothing of the run is under way."""
+
+    pending: tuple[FunctionCall, ...]
+
+
+class PullLoop:
+    """Pulls from an execution until it ends or pauses, and has each call served."""
+
+    def __init__(self, server: CallServer, budget: CallBudget) -> None:
+        self._server = server
+        self._budget = budget
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fresh: list[FunctionCall] = []
+        self._repeated: set[str] = set()
+        self._answered = asyncio.Event()
+        self._failure: Exception | None = None
+
+    @property
+    def execution(self) -> CodeExecution:
+        """What is pulled from."""
+        return self._server.execution
+
+    def undecided(self) -> tuple[str, ...]:
+        """The ids of the calls that wait for a person."""
+        return tuple(self._server.held)
+
+    async def drive(self) -> ExecutionResult | Paused:
+        """Pull until the code ends or everything it waits for is held for a person.
+
+        Raises:
+            CodeExecutionError: The code failed; its calls so far are in `calls`.
+            SandboxCrashed, TransportError: The host failed.
+        """
+        try:
+            outcome = await self._pull()
+        except CodeExecutionError as e:
+            await self._finish_tasks()
+            if self._failure is not None:
+                raise self._failure from None
+            e.calls = tuple(self._server.records)
+            raise
+        except BaseException:
+            await self.abandon()
+            raise
+        if isinstance(outcome, Paused):
+            return outcome
+        await self._finish_tasks()
+        return replace(outcome, usage=replace(outcome.usage, calls=self._budget.used))
+
+    def go_on(self, decisions: Mapping[str, Decision], execution: CodeExecution) -> None:
+        """Settle held calls, some or all, on an execution that stands at them; then `drive` again."""
+        if execution is not self._server.execution:
+            self._repeated = set(self._server.held)  # a restored execution gives its pending calls once more
+            self._server.execution = execution
+        for call_id, decision in decisions.items():
+            self._start(self._server.settle(call_id, decision))
+
+    async def abandon(self) -> None:
+        """Kill the code and drop its calls; shielded, so that a cancelled caller leaves nothing behind."""
+        killing = asyncio.ensure_future(self._abandon())
+        try:
+            await asyncio.shield(killing)
+        except asyncio.CancelledError:
+            await killing
+            raise
+
+    async def _abandon(self) -> None:
+        await self._finish_tasks()
+        await self.execution.cancel()
+
+    async def _finish_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _pull(self) -> ExecutionResult | Paused:
+        while True:
+            event = self.execution.poll()
+            if event is None:
+                self._start_fresh()  # the code goes on meanwhile: begin what it asked for
+                event = await self.execution.next()
+            match event:
+                case FunctionCall():
+                    await self._take(event)
+                case Waiting(pending=pending):
+                    if await self._wait(len(pending)):
+                        return Paused(self._server.pending())
+                case ExecutionResult():
+                    return event
+                case _:
+                    assert_never(event)
+
+    async def _take(self, call: FunctionCall) -> None:
+        if call.call_id in self._repeated:
+            self._repeated.discard(call.call_id)
+            return
+        try:
+            self._budget.reserve()
+        except CodeLimitError as e:
+            raise await self._killed(e) from None
+        self._fresh.append(call)
+
+    async def _wait(self, pending: int) -> bool:
+        """Wait until a call is answered. True: nothing is under way, every pending call is held."""
+        if len(self._fresh) == 1 and not self._tasks:
+            await self._server.serve(self._fresh.pop())  # a lone call needs no task of its own
+            return len(self._server.held) == pending
+        self._answered.clear()
+        self._start_fresh()
+        if not self._tasks:
+            return True
+        await self._answered.wait()
+        return False
+
+    def _start_fresh(self) -> None:
+        for call in self._fresh:
+            self._start(self._server.serve(call))
+        self._fresh.clear()
+
+    def _start(self, serving: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(self._guarded(serving))
+        self._tasks.add(task)
+        task.add_done_callback(self._served)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._answered.set()
+
+    async def _guarded(self, serving: Coroutine[Any, Any, None]) -> None:
+        try:
+            await serving
+        except Exception as e:
+            self._failure = self._failure or e
+            await self.execution.cancel()  # the pull loop's `next` raises, and `drive` raises the failure instead
+
+    async def _killed(self, error: CodeLimitError) -> CodeLimitError:
+        """Kill the code for a limit; the error takes along what it had printed."""
+        await self.execution.cancel()
+        try:
+            await self.execution.next()
+        except CodeExecutionError as last:
+            error.stdout, error.stderr, error.files = last.stdout, last.stderr, last.files
+        return error

@@ -1,0 +1,139 @@
+"""Run: one action on its way from start, over pauses, to its end; each step journaled and told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from hatchway.core.calls import FunctionSignature
+from hatchway.core.decisions import Decision
+from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeRuntimeError
+from hatchway.core.events import (
+    CodeExecutionOutput,
+    CodeExecutionOutputChunk,
+    RunFailed,
+    RunPaused,
+    RunStarted,
+)
+from hatchway.core.limits import Limits
+from hatchway.core.results import ExecutionResult
+from hatchway.core.sandbox import CodeExecution, CodeSandbox, CodeSession
+from hatchway.gate.limits import CallBudget
+from hatchway.journal.memory import MemoryJournal, RunRecord
+from hatchway.mode.passage import Passage
+from hatchway.mode.pull import Paused, PullLoop
+from hatchway.mode.serve import Ask, CallServer, Emit
+from hatchway.trace.otel import action_span
+
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One action driven through the gate: where it runs, what it may call, whom it tells."""
+
+    run_id: str
+    sandbox: CodeSandbox
+    where: CodeSandbox | CodeSession
+    """The sandbox for a fresh state, a session for a kept one."""
+    passage: Passage
+    signatures: Sequence[FunctionSignature]
+    stubs: str | None
+    """The tools' stubs when code is to be type-checked first."""
+    limits: Limits
+    ask: Ask
+    emit: Emit
+    record: RunRecord
+    journal: MemoryJournal
+    _loop: PullLoop | None = field(default=None, init=False)
+
+    async def start(self, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult | Paused:
+        """Start the code and drive it to its end or to a pause."""
+        self.emit(RunStarted(code, self.sandbox.name, self.sandbox.tier, run_id=self.run_id))
+        try:
+            with self._span():
+                self._loop = await self._launch(code, inputs)
+                outcome = await self._loop.drive()
+        except BaseException as e:
+            self._failed(e)
+            raise
+        return await self._settle(self._loop, outcome)
+
+    async def resume(self, decisions: Mapping[str, Decision]) -> ExecutionResult | Paused:
+        """Go on from a pause with these decisions."""
+        loop = self._loop
+        assert loop is not None, "a paused run has been started"
+        self.record.state = "running"
+        try:
+            with self._span():
+                loop.go_on(decisions, await self._standing(loop))
+                outcome = await loop.drive()
+        except BaseException as e:
+            self._failed(e)
+            raise
+        return await self._settle(loop, outcome)
+
+    async def abandon(self) -> None:
+        """Kill what is left of the code."""
+        if self._loop is not None:
+            await self._loop.abandon()
+
+    async def _launch(self, code: str, inputs: Mapping[str, Any] | None) -> PullLoop:
+        if self.stubs is not None:
+            await self.sandbox.type_check(code, self.stubs)
+        execution = await self.where.execute(
+            code, self.signatures, inputs=inputs, limits=self.limits, on_output=self._output
+        )
+        server = CallServer(run_id=self.run_id, execution=execution, passage=self.passage, emit=self.emit, ask=self.ask)
+        return PullLoop(server, CallBudget(self.limits.calls))
+
+    async def _standing(self, loop: PullLoop) -> CodeExecution:
+        """The execution the pause left: still there, or restored from its checkpoint."""
+        if self.record.checkpoint is None:
+            return loop.execution
+        restored = await self.sandbox.restore(self.record.checkpoint, on_output=self._output)
+        if restored is None:
+            raise CheckpointRefused("the sandbox cannot restore it", hint="the code is not run again by itself")
+        self.record.checkpoint = None
+        return restored
+
+    async def _settle(self, loop: PullLoop, outcome: ExecutionResult | Paused) -> ExecutionResult | Paused:
+        if isinstance(outcome, ExecutionResult):
+            self.journal.ended(self.record, result=outcome)
+            self.emit(CodeExecutionOutput(_text(outcome), outcome.images, result=outcome, run_id=self.run_id))
+            return outcome
+        if isinstance(self.where, CodeSandbox):  # a session's interpreter must live on, so it stays as it is
+            self.record.checkpoint = loop.execution.dump()
+        self.record.state, self.record.pending, self.record.live = "paused", outcome.pending, self
+        if self.record.checkpoint is not None:
+            await loop.execution.cancel()  # the bytes hold everything: no worker is kept while a person thinks
+        self.emit(RunPaused(outcome.pending, run_id=self.run_id))
+        return outcome
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, CodeExecutionError) and not error.hint:
+            error.hint = _hint(error.message, [s.name for s in self.signatures])
+        told = error if isinstance(error, Exception) else CodeRuntimeError("the run was cancelled")
+        self.journal.ended(self.record, error=told)
+        self.emit(RunFailed(told, run_id=self.run_id))
+
+    def _output(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        self.emit(CodeExecutionOutputChunk(text, stream=stream, run_id=self.run_id))
+
+    def _span(self) -> Any:
+        return action_span(run_id=self.run_id, sandbox=self.sandbox.name, tier=self.sandbox.tier)
+
+
+def _text(result: ExecutionResult) -> str | None:
+    shown = result.stdout if result.output is None else f"{result.stdout}{result.output!r}"
+    return shown or None
+
+
+def _hint(message: str, names: Sequence[str]) -> str:
+    """A name the code does not know may be a tool's name spelled wrong."""
+    unknown = _UNDEFINED.findall(message)
+    close = get_close_matches(unknown[-1], names, n=3) if unknown else []
+    return f"did you mean the tool {' or '.join(close)}?" if close else ""

@@ -1,0 +1,162 @@
+"""The sandboxes by name. Adding a backend is one row in `ROWS`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import anyio
+
+from hatchway.core.errors import HatchwayError, InvalidSetting, MissingExtra, SandboxUnavailable
+from hatchway.core.results import Tier
+from hatchway.core.sandbox import Availability, CodeSandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Where a backend lives, and what must be installed for it."""
+
+    path: str
+    """`"package.module:Class"`, imported when the backend is asked for."""
+    extra: str = ""
+    """The extra of Hatchway that brings its packages; empty when the base install has them."""
+
+
+ROWS: Mapping[str, Row] = {
+    "monty": Row("hatchway.sandboxes.monty:MontySandbox"),
+    "process": Row("hatchway.sandboxes.process:ProcessSandbox"),
+}
+SEALED: tuple[Tier, ...] = ("vm", "container", "namespaces", "landlock", "language")
+"""Walls `"auto"` may take, strongest first. Not `process`, which is none, nor `vendor`, which sends the code away."""
+
+
+def sandbox_class(name: str) -> type[CodeSandbox]:
+    """The class behind a registered name or an import path `"package.module:Class"`.
+
+    Raises:
+        InvalidSetting: No such name, or no sandbox at that path.
+        MissingExtra: The backend's package is not installed.
+    """
+    if ":" in name:
+        return _imported(name)
+    if name not in ROWS:
+        raise _unknown(name)
+    row = ROWS[name]
+    try:
+        return _imported(row.path)
+    except ImportError as e:
+        if not row.extra:
+            raise
+        raise MissingExtra(f"the sandbox {name!r}", row.extra) from e
+
+
+def make_sandbox(sandbox: str | CodeSandbox, **settings: Any) -> CodeSandbox:
+    """A sandbox from a registered name, `"auto"`, an import path or a ready instance (given back as it is).
+
+    Raises:
+        InvalidSetting: No such name, or settings for an instance that already has its own.
+        SandboxUnavailable: It cannot be offered here.
+    """
+    if isinstance(sandbox, CodeSandbox):
+        if settings:
+            raise InvalidSetting(f"a ready sandbox takes no more settings: {', '.join(settings)}")
+        return sandbox
+    return sandbox_class(choose_auto() if sandbox == "auto" else sandbox)(**settings)
+
+
+def available() -> dict[str, Availability]:
+    """What each registered backend's probe says, by name."""
+    return {name: availability(name) for name in ROWS}
+
+
+def availability(name: str) -> Availability:
+    """What one backend's probe says; a package that is not there is `missing`, with the command that brings it."""
+    try:
+        return sandbox_class(name).probe()
+    except (ImportError, MissingExtra) as e:
+        hint = e.hint if isinstance(e, HatchwayError) else "pip install --force-reinstall hatchway"
+        return Availability(state="missing", reason=str(e).splitlines()[0], hint=hint)
+
+
+@cache
+def choose_auto() -> str:
+    """The name of the strongest usable sandbox; never an unsealed one. Probed once per process.
+
+    Raises:
+        SandboxUnavailable: No sealed sandbox works here.
+    """
+    found = {name: seen for name, seen in available().items() if seen.state == "usable" and seen.tier in SEALED}
+    if not found:
+        raise SandboxUnavailable(
+            "no sealed sandbox works on this machine; an unsealed one is never chosen for you",
+            hint="see what is missing with `hatchway doctor`, or name one: sandbox='process' runs code without a wall",
+        )
+    return min(found, key=lambda name: SEALED.index(found[name].tier or "language"))
+
+
+@dataclass(slots=True)
+class _Shared:
+    sandbox: CodeSandbox
+    users: int = 0
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    opened: bool = False
+
+
+_shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Shared]] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def shared_sandbox(name: str) -> AsyncGenerator[CodeSandbox]:
+    """The one instance all users of this name have together; it is closed when the last of them leaves.
+
+    One per event loop: pools hold streams of the loop they were made in, and a later loop gets a fresh one.
+
+    Raises:
+        InvalidSetting, SandboxUnavailable: As `make_sandbox`.
+    """
+    name = await asyncio.to_thread(choose_auto) if name == "auto" else name
+    here = _shared.setdefault(asyncio.get_running_loop(), {})
+    entry = here.get(name) or here.setdefault(name, _Shared(make_sandbox(name)))
+    entry.users += 1
+    try:
+        async with entry.opening:
+            if not entry.opened:
+                await entry.sandbox.__aenter__()
+                entry.opened = True
+        yield entry.sandbox
+    finally:
+        entry.users -= 1
+        if not entry.users:
+            del here[name]  # before the await: whoever comes meanwhile opens a new one
+            with anyio.CancelScope(shield=True):
+                await entry.sandbox.aclose()
+
+
+def _imported(path: str) -> type[CodeSandbox]:
+    module, _, attribute = path.partition(":")
+    if not module or not attribute:
+        raise InvalidSetting(f"{path!r} is not an import path", hint="write it as package.module:Class")
+    try:
+        found = getattr(import_module(module), attribute, None)
+    except ModuleNotFoundError as e:
+        if e.name is None or not f"{module}.".startswith(f"{e.name}."):
+            raise
+        raise InvalidSetting(f"there is no module {e.name!r} for the sandbox {path!r}") from e
+    if not (isinstance(found, type) and issubclass(found, CodeSandbox)):
+        raise InvalidSetting(f"{path!r} is not a CodeSandbox class")
+    return found
+
+
+def _unknown(name: str) -> InvalidSetting:
+    close = get_close_matches(name, ROWS, n=3, cutoff=0.5)
+    if not close:
+        return InvalidSetting(f"there is no sandbox {name!r}", hint=f"there are: auto, {', '.join(ROWS)}")
+    offers = [f"{c!r}" + (f" (pip install 'hatchway[{ROWS[c].extra}]')" if ROWS[c].extra else "") for c in close]
+    return InvalidSetting(f"there is no sandbox {name!r}", hint=f"did you mean {' or '.join(offers)}?")

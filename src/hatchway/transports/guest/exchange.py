@@ -1,0 +1,250 @@
+"""Calls out, answers in, from any thread. There is no reader thread: whoever needs an answer reads.
+
+The first thread that waits is the leader: it reads the channel and hands every answer to its slot. The others
+follow: they sleep until their answer is there or until they are made the leader. An event loop takes part by its
+selector (`loops.py`): it reads only while no thread leads.
+"""
+
+import _thread
+
+from . import codec, idleness
+
+FIRST_LOOK, LAST_LOOK = 0.002, 0.1  # seconds between looks at whether all other threads have come to rest
+
+
+class Closed(RuntimeError):
+    """A tool was called where no call can be made: after its action, or in a forked process."""
+
+
+class Slot:
+    """Where one answer is put. `wake` is held while its thread sleeps."""
+
+    __slots__ = ("is_leader", "reply", "wake")
+
+    def __init__(self):
+        self.reply = None
+        self.is_leader = False
+        self.wake = None
+
+    def put(self, message):
+        """Take the answer and wake whoever waits for it."""
+        self.reply = message
+        self.rouse()
+
+    def rouse(self):
+        """Let the sleeping thread look."""
+        wake = self.wake
+        if wake is not None and wake.locked():
+            wake.release()
+
+    def is_blocked(self):
+        """Whether the thread that waits here cannot go on."""
+        return self.reply is None
+
+
+class Exchange:
+    """The guest's end of the channel, shared by all threads and event loops of one interpreter."""
+
+    def __init__(self, channel, flush):
+        self.channel = channel
+        self.flush = flush
+        self.action = 0
+        self.answers = 0
+        self.value_bytes = 0
+        self.waiting = {}
+        """Who is blocked on the host: thread id -> its slot, or the loop whose selector it sleeps in."""
+        self.loops = {}
+        self._lock = _thread.allocate_lock()
+        self._sending = _thread.allocate_lock()
+        self._slots = {}
+        self._followers = []
+        self._is_led = False
+        self._made = 0
+        self._closed = "no action is running"
+        self._strangers = frozenset()
+        self._claimed = -1
+        self._request = Slot()
+
+    def open(self, action, value_bytes):
+        """Let the action's calls through; threads left over from earlier ones stay shut out."""
+        self.action, self.value_bytes = action, value_bytes
+        self.answers, self._claimed, self._made = 0, -1, 0
+        self._strangers = frozenset(idleness.other_threads())
+        self._closed = None
+
+    def close(self, reason):
+        """Refuse further calls and fail those that wait."""
+        with self._lock:
+            self._closed = reason
+            slots, self._slots = self._slots, {}
+        for slot in slots.values():
+            slot.put({"type": "error", "error_type": "RuntimeError", "message": reason})
+
+    def after_fork_in_child(self):
+        """A forked process must not speak on its parent's channel."""
+        self._lock, self._sending = _thread.allocate_lock(), _thread.allocate_lock()
+        self._slots, self._followers = {}, []
+        self._closed = "tools can be called only in the process the action started in"
+        self.channel.close()
+
+    def call(self, head, arguments):
+        """Make a call and wait for its answer, in the calling thread."""
+        slot, me = Slot(), _thread.get_ident()
+        self.flush()
+        if self.loops:
+            self.send_buffered()
+        call_id = self.register(slot)
+        leads = self._enter(slot)
+        self.waiting[me] = slot
+        try:
+            self.send(head % call_id + arguments, may_claim=True)
+            if leads:
+                self._lead(slot)
+            else:
+                self._follow(slot)
+        finally:
+            del self.waiting[me]
+            self._leave(slot, call_id)
+        return slot.reply
+
+    def next_request(self):
+        """The host's next order, waited for in the main thread."""
+        slot = self._request
+        if self._enter(slot):
+            self._lead(slot)
+        else:
+            self._follow(slot)
+        self._leave(slot, None)
+        self._request = Slot()
+        return slot.reply
+
+    def register(self, slot):
+        """An id for a new call whose answer goes to `slot`. Raises Closed."""
+        with self._lock:
+            if self._closed is not None:
+                raise Closed(self._closed)
+            if self._strangers and _thread.get_ident() in self._strangers:
+                raise Closed("the action that started this thread is over")
+            self._made += 1
+            call_id = b"%d.%d" % (self.action, self._made)
+            self._slots[call_id.decode("ascii")] = slot
+        return call_id
+
+    def forget(self, call_id):
+        """Nobody waits for this answer any more."""
+        with self._lock:
+            self._slots.pop(call_id.decode("ascii"), None)
+
+    def send(self, frames, may_claim=False):
+        """Send messages, each ended by `}` and a newline; say on the last one if everything stands still now."""
+        with self._sending:
+            self._claimed = -1
+            if may_claim and idleness.all_blocked(self.waiting):
+                self._claimed = self.answers
+                frames = b'%s,"idle":%d}\n' % (frames[:-2], self.answers)
+            self.channel.send(frames)
+
+    def claim(self):
+        """Tell the host that nothing can go on, once per standstill."""
+        with self._sending:
+            if self._claimed != self.answers and idleness.all_blocked(self.waiting):
+                self._claimed = self.answers
+                self.channel.send(b'{"type":"idle","answers":%d}\n' % self.answers)
+
+    def send_buffered(self):
+        """Send what event loops have collected, before their thread blocks in a plain call."""
+        for calls in tuple(self.loops.values()):
+            calls.send_buffered()
+
+    def read_for_loop(self):
+        """Hand out what has arrived, from an event loop's reader. A no-op while a thread leads."""
+        with self._lock:
+            if self._is_led:
+                return
+            self._is_led = True
+        try:
+            if self.channel.is_readable():
+                self._receive()
+        finally:
+            self._pass_lead()
+
+    def _enter(self, slot):
+        with self._lock:
+            if not self._is_led:
+                self._is_led = slot.is_leader = True
+                return True
+            slot.wake = _thread.allocate_lock()
+            slot.wake.acquire()
+            self._followers.append(slot)
+            return False
+
+    def _leave(self, slot, call_id):
+        """Give leadership on and forget the call, also when an exception of a signal handler broke the wait."""
+        if call_id is not None and slot.reply is None:
+            self.forget(call_id)
+        with self._lock:
+            if slot in self._followers:
+                self._followers.remove(slot)
+        if slot.is_leader:
+            slot.is_leader = False
+            self._pass_lead()
+
+    def _pass_lead(self):
+        with self._lock:
+            while self._followers:
+                follower = self._followers.pop(0)
+                if follower.reply is None:
+                    follower.is_leader = True
+                    follower.rouse()
+                    return
+            self._is_led = False
+
+    def _follow(self, slot):
+        slot.wake.acquire()
+        if slot.reply is None:
+            slot.wake = None
+            self._lead(slot)
+
+    def _lead(self, slot):
+        while slot.reply is None:
+            if self._claimed != self.answers and slot is not self._request:
+                self._wait_for_rest()
+            self._receive()
+
+    def _wait_for_rest(self):
+        """Look now and then whether the other threads have come to rest too, until bytes arrive."""
+        pause = FIRST_LOOK
+        self.claim()
+        while self._claimed != self.answers and self._closed is None and not self.channel.is_readable(pause):
+            pause = min(2 * pause, LAST_LOOK)
+            self.claim()
+
+    def _receive(self):
+        for message in self.channel.receive():
+            if message["type"] == "execute":
+                self._request.put(message)
+                continue
+            self.answers += 1
+            with self._lock:
+                slot = self._slots.pop(message["call_id"], None)
+            if slot is not None:
+                slot.put(message)
+
+
+def packed_arguments(name, args, kwargs, limit):
+    """The end of a call's message. Raises TypeError for what cannot cross, ValueError past the limit."""
+    try:
+        data = b',"args":%s,"kwargs":%s}\n' % (_packed(list(args), "args"), _packed(kwargs, "kwargs") if kwargs else b"{}")
+    except codec.NotPortable as e:
+        raise TypeError("%s(): %s %s" % (name, e.path(e.root), e.reason)) from None
+    if len(data) > limit:
+        raise ValueError("%s(): the arguments take %d bytes on the wire, the limit is %d" % (name, len(data), limit))
+    return data
+
+
+def _packed(value, root):
+    try:
+        return codec.dumps(value)
+    except codec.NotPortable as e:
+        e.root = root
+        raise

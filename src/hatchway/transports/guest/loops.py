@@ -1,0 +1,125 @@
+"""Calls from event loops: collected during one turn of the loop and sent together when it turns to its selector.
+
+Works in any selector loop, also those the action makes itself (`asyncio.run`), by wrapping the selector of a loop the
+first time a tool is called in it. In other loops each call is sent at once and no standstill is ever claimed.
+"""
+
+import _thread
+import asyncio
+
+
+class LoopCalls:
+    """What one event loop has on the way."""
+
+    def __init__(self, loop, exchange):
+        self.loop = loop
+        self._exchange = exchange
+        self._buffer = []
+        self._pending = 0
+        self._is_watched = hasattr(loop, "_selector") and hasattr(loop, "_ready")
+        if self._is_watched:
+            loop._selector = _WatchedSelector(loop._selector, self)
+
+    async def call(self, head, arguments):
+        """Make a call and wait for its answer without blocking the loop."""
+        slot = _LoopSlot(self.loop)
+        call_id = self._exchange.register(slot)
+        self._add(head % call_id + arguments)
+        try:
+            return await slot.future
+        finally:
+            self._exchange.forget(call_id)
+            self._pending -= 1
+            if not self._pending and not self.loop.is_closed():
+                self.loop.remove_reader(self._exchange.channel.fileno())
+
+    def is_blocked(self):
+        """Whether the thread asleep in this loop's selector cannot go on."""
+        return not self.loop._ready
+
+    def send_buffered(self):
+        """Send the collected calls."""
+        if self._buffer:
+            frames, self._buffer = b"".join(self._buffer), []
+            self._exchange.flush()
+            self._exchange.send(frames)
+
+    def before_select(self, timeout):
+        """Send what was collected, and say so if the loop is about to sleep with nothing but calls to wait for."""
+        exchange = self._exchange
+        if self._pending == 0:
+            return False
+        may_claim = timeout is None and not self.loop._ready and self._watches_nothing_else()
+        if may_claim:
+            exchange.waiting[_thread.get_ident()] = self
+        if self._buffer:
+            frames, self._buffer = b"".join(self._buffer), []
+            exchange.flush()
+            exchange.send(frames, may_claim)
+        elif may_claim:
+            exchange.claim()
+        return may_claim
+
+    def after_select(self):
+        """The loop is awake."""
+        self._exchange.waiting.pop(_thread.get_ident(), None)
+
+    def _add(self, frame):
+        if not self._pending:
+            self.loop.add_reader(self._exchange.channel.fileno(), self._exchange.read_for_loop)
+        self._pending += 1
+        self._buffer.append(frame)
+        if not self._is_watched:
+            self.send_buffered()
+
+    def _watches_nothing_else(self):
+        return len(self.loop._selector.get_map()) <= 2  # its own wake-up pipe and our channel
+
+
+class _LoopSlot:
+    """As `Slot`, for a future of an event loop."""
+
+    def __init__(self, loop):
+        self._loop = loop
+        self.future = loop.create_future()
+
+    def put(self, message):
+        if asyncio._get_running_loop() is self._loop:
+            self._set(message)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._set, message)
+        except RuntimeError:
+            pass  # the loop was closed: nobody waits any more
+
+    def _set(self, message):
+        if not self.future.done():
+            self.future.set_result(message)
+
+
+class _WatchedSelector:
+    def __init__(self, selector, calls):
+        self._selector = selector
+        self._calls = calls
+
+    def select(self, timeout=None):
+        if not self._calls.before_select(timeout):
+            return self._selector.select(timeout)
+        try:
+            return self._selector.select(timeout)
+        finally:
+            self._calls.after_select()
+
+    def __getattr__(self, name):
+        return getattr(self._selector, name)
+
+
+def calls_of(loop, exchange):
+    """The calls of a loop, made on first use and dropped with the loop."""
+    calls = exchange.loops.get(id(loop))
+    if calls is None or calls.loop is not loop:
+        for key, known in tuple(exchange.loops.items()):
+            if known.loop.is_closed():
+                del exchange.loops[key]
+        calls = exchange.loops[id(loop)] = LoopCalls(loop, exchange)
+    return calls

@@ -1,0 +1,155 @@
+"""Calls over HTTP: the guest posts each one and is answered when the host has the answer.
+
+For code that runs where only HTTP reaches: another container, another machine, a vendor's sandbox. Two endpoints,
+`POST /call` and `POST /complete`; a bearer token made for this execution; every call known by its id, so that a
+guest whose connection dropped asks again and is given the same call's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+from typing import Any
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.codec import Malformed
+from hatchway.core.errors import InvalidSetting, TransportError, described
+from hatchway.core.limits import MIB
+from hatchway.core.sandbox import Functions
+from hatchway.core.transport import CallbackTransport, Completed, Failed, Received, TransportConfig
+from hatchway.core.values import from_wire, to_wire
+from hatchway.transports.http_calls import Calls
+from hatchway.transports.http_connection import Reply
+from hatchway.transports.http_head import Refused
+from hatchway.transports.http_server import HttpServer
+
+POLL_SECONDS = 240.0
+"""A call unanswered after this gets `202 {"pending": true}` and the guest asks again: no proxy sees it idle for long."""
+MAX_POLL_SECONDS = 270.0
+"""The guest gives a silent connection up after 300 seconds; the server has to speak before that."""
+MAX_BODY_BYTES = 65 * MIB
+"""One body: `Limits.value_bytes`, and room for what is around the value."""
+MAX_QUEUED = 4096
+"""Messages the host has not looked at yet; a guest that posts more is told to come back."""
+
+URL_VARIABLE = "HATCHWAY_CALLBACK_URL"
+TOKEN_VARIABLE = "HATCHWAY_CALLBACK_TOKEN"
+
+
+class HttpCallbackTransport(CallbackTransport):
+    """A channel over HTTP for one execution at a time.
+
+    Args:
+        host: The interface to listen on.
+        port: 0 picks a free one.
+        public_url: Where the guest reaches this server, when that is not `http://host:port` (a proxy, a tunnel, a
+            container's view of the host). The paths `/call` and `/complete` are appended to it.
+        max_body_bytes: Bytes one request may have.
+        poll_seconds: A call unanswered after this is answered `202 {"pending": true}`, and asked for again.
+
+    Raises:
+        InvalidSetting: A setting is out of range, or the address cannot be dialled and no `public_url` is given.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        public_url: str | None = None,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        if not 0 < poll_seconds <= MAX_POLL_SECONDS:
+            raise InvalidSetting(f"poll_seconds must be above 0 and at most {MAX_POLL_SECONDS:g}, not {poll_seconds!r}")
+        if max_body_bytes < 1:
+            raise InvalidSetting(f"max_body_bytes must be positive, not {max_body_bytes!r}")
+        if public_url is None and host in _EVERY_INTERFACE:
+            raise InvalidSetting(f"nobody can dial {host!r}", hint='say where the guest finds it: public_url="http://…"')
+        self._host, self._port, self._public_url = host, port, public_url
+        self._max_body_bytes = max_body_bytes
+        self._poll_seconds = poll_seconds
+        self._server: HttpServer | None = None
+        self._bound_port = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._calls = Calls()
+        self._inbox: asyncio.Queue[tuple[Received | TransportError, int]] = asyncio.Queue()
+        self._queued_bytes = 0
+        self._end: bytes | None = None
+        self._broken: TransportError | None = None
+
+    async def start(self, available_functions: Functions) -> TransportConfig:
+        """Listen, with a token made for this execution.
+
+        Raises:
+            TransportError: The address cannot be bound, or an execution is still open on this transport.
+        """
+        if self._server is not None:
+            raise TransportError("this transport already serves an execution", hint="use one transport per execution")
+        self._reset()
+        token = secrets.token_urlsafe(32)
+        handlers = {"/call": self._on_call, "/complete": self._on_complete}
+        self._server = HttpServer(handlers, token=token, max_body_bytes=self._max_body_bytes)
+        try:
+            self._bound_port = await self._listen(self._server, self._port)
+        except TransportError:
+            self._server = None
+            raise
+        env_vars = {URL_VARIABLE: self.url, TOKEN_VARIABLE: token}
+        return TransportConfig(stub_code=stub_code(available_functions), env_vars=env_vars)
+
+    @property
+    def url(self) -> str:
+        """Where the guest posts to."""
+        address = f"[{self._host}]" if ":" in self._host else self._host
+        return self._public_url or f"http://{address}:{self._bound_port}"
+
+    async def restart(self) -> None:
+        """Close the server and open it again on the same port; token and calls stay, and the guest finds it again.
+
+        Raises:
+            TransportError: The port was taken meanwhile, or the transport is not started.
+        """
+        if self._server is None:
+            raise TransportError("this transport is not started")
+        await self._server.close()
+        await self._listen(self._server, self._bound_port)
+
+    async def _listen(self, server: HttpServer, port: int) -> int:
+        try:
+            return await server.open(self._host, port)
+        except OSError as e:
+            reason = os.strerror(e.errno) if e.errno and e.errno > 0 else str(e)
+            hint = "port=0 picks a free one" if port else "host= has to be an address of this machine"
+            raise TransportError(f"cannot listen on {self._host}:{port}: {reason}", hint=hint) from None
+
+    async def stop(self) -> None:
+        """Tell the guest that the execution is over, and close the server with every connection."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        self._calls.answer_all(Reply(410, Refused(410, "the host has ended this execution").body()))
+        self._fail(TransportError("the transport was stopped"))
+        await asyncio.sleep(0)  # the answers above are written by tasks that have to run once
+        await server.close()
+
+    async def receive(self) -> Received:
+        """The next thing the guest says.
+
+        Raises:
+            TransportError: The guest sent what is not a message, or the transport was stopped.
+            EOFError: The code has ended, and said so before.
+        """
+        if self._inbox.empty() and self._broken is not None:
+            raise self._broken
+        if self._inbox.empty() and self._end is not None:
+            raise EOFError("the code has ended")
+        item, size = await self._inbox.get()
+        self._queued_bytes -= size
+        if isinstance(item, TransportError):
+            raise item
+        return item

@@ -1,0 +1,94 @@
+"""A small HTTP/1.1 server on asyncio: POST to a few fixed paths, a bearer token before anything else is looked at.
+
+Own code instead of a library: what a general server adds (routing, chunked bodies, upgrades) is what has to be
+refused here, and the token and every size are checked before a byte of a body is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Mapping
+
+from hatchway.transports.http_connection import LINGER_SECONDS, Connection, Handler
+from hatchway.transports.http_head import Head, Refused
+
+MAX_CONNECTIONS = 512
+"""Connections open at one time; one more is told to come back."""
+BODIES_AT_ONCE = 4
+"""Bodies of full size that may be on their way in at one time: the bound of what a guest can make the host buffer."""
+
+
+class HttpServer:
+    """Listens, and hands the body of each authorized POST to the handler of its path."""
+
+    def __init__(self, handlers: Mapping[str, Handler], *, token: str, max_body_bytes: int) -> None:
+        self._handlers = handlers
+        self._authorization = f"Bearer {token}".encode("ascii")
+        self._max_body_bytes = max_body_bytes
+        self._connections: set[Connection] = set()
+        self._bytes_coming = 0
+        self._server: asyncio.Server | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Bind and listen; gives the port. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=MAX_CONNECTIONS)
+        return self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Stop listening and close every connection; what is already answered gets a second to be delivered."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        server.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        if not await self._drained():
+            for connection in tuple(self._connections):
+                connection.abort()
+            await self._drained()
+        await server.wait_closed()
+
+    async def _drained(self) -> bool:
+        gone = [connection.gone for connection in self._connections]
+        return not gone or not (await asyncio.wait(gone, timeout=LINGER_SECONDS))[1]
+
+    def admit(self, connection: Connection) -> None:
+        """Count a connection in. Raises Refused."""
+        self._connections.add(connection)
+        if self._server is None:
+            raise Refused(503, "the server is closing: try again later")
+        if len(self._connections) > MAX_CONNECTIONS:
+            raise Refused(503, f"{MAX_CONNECTIONS} connections are open: try again later")
+
+    def forget(self, connection: Connection) -> None:
+        """Count a connection out."""
+        self._connections.discard(connection)
+
+    def handler_of(self, head: Head) -> Handler:
+        """Who answers this request. Raises Refused; the token comes first, so that a stranger learns nothing else."""
+        if not hmac.compare_digest(head.authorization, self._authorization):
+            raise Refused(401, "the bearer token is missing or wrong")
+        handler = self._handlers.get(head.path)
+        if handler is None:
+            raise Refused(404, f"no such path; there are {' and '.join(self._handlers)}")
+        if head.method != "POST":
+            raise Refused(405, "this path takes POST only")
+        if head.chunked:
+            raise Refused(501, "transfer codings are not accepted: send Content-Length")
+        if head.length is None:
+            raise Refused(411, "Content-Length is missing")
+        if head.length > self._max_body_bytes:
+            raise Refused(413, f"the body has {head.length} bytes, {self._max_body_bytes} are accepted")
+        return handler
+
+    def reserve(self, size: int) -> None:
+        """Make room for a body on its way in. Raises Refused."""
+        if self._bytes_coming + size > BODIES_AT_ONCE * self._max_body_bytes:
+            raise Refused(503, "too many large bodies at once: try again later")
+        self._bytes_coming += size
+
+    def release(self, size: int) -> None:
+        """The body is in, or will never be."""
+        self._bytes_coming -= size

@@ -1,0 +1,78 @@
+"""What is shown of text from code and tools."""
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from hatchway.cli.display import argument_lines, call_text, code_block, cut, make_console, neutral, value_text
+
+NASTY = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b\x07\x9b\r\b\x00\u202e\u2066\u2028\ud800"))
+
+
+@given(NASTY)
+def test_nothing_a_terminal_acts_on_is_left(text: str) -> None:
+    shown = neutral(text)
+    left = {c for c in shown if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
+    assert left <= {"\n", "\t"}
+    shown.encode("utf-8")
+
+
+@given(NASTY)
+def test_neutral_text_stays_as_it_is(text: str) -> None:
+    once = neutral(text)
+    assert neutral(once) == once
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S", "Zs")) | st.sampled_from("\n\t")))
+def test_plain_text_is_not_touched(text: str) -> None:
+    assert neutral(text) == text
+
+
+def test_sequences_are_shown_as_escapes() -> None:
+    assert neutral("\x1b[2J\x1b]0;title\x07") == "\\x1b[2J\\x1b]0;title\\x07"
+    assert neutral("a\rb\bc\x9bm") == "a\\x0db\\x08c\\x9bm"
+    assert neutral("evil\u202egnp.exe \U000e0041 \ud800") == "evil\\u202egnp.exe \\U000e0041 \\ud800"
+
+
+def test_a_long_text_is_cut_in_the_middle() -> None:
+    assert cut("a" * 10 + "b" * 10, 8) == "aaaa … 12 more characters … bbbb"
+    assert cut("short", 8) == "short"
+
+
+def test_a_call_reads_like_code() -> None:
+    assert call_text("send", {"to": "ada", "n": 2}) == "send(to='ada', n=2)"
+    assert call_text("x\x1b", {"a": "\x1b[31m"}) == "x\\x1b(a='\\x1b[31m')"
+
+
+def test_values_are_neutral_even_when_their_repr_is_not() -> None:
+    class Rude:
+        def __repr__(self) -> str:
+            return "\x1b[2J"
+
+    assert value_text(Rude()) == "\\x1b[2J"
+
+
+def test_arguments_say_when_they_were_cut() -> None:
+    lines, was_cut = argument_lines({"to": "ada", "body": "x" * 50}, 20)
+    assert lines.plain == "  to    'ada'\n  body  'xxxxxxxxx … 32 more characters … xxxxxxxxx'"
+    assert was_cut
+    assert argument_lines({"to": "ada"}, 20)[1] is False
+    assert argument_lines({}, 20)[0].plain == ""
+
+
+@given(st.text(st.sampled_from("[]/bold red:smile@#\\'\" \n"), max_size=40))
+def test_markup_from_a_guest_is_printed_literally(text: str) -> None:
+    console = make_console()
+    with console.capture() as capture:
+        console.print(neutral(text), end="")
+    assert capture.get() == text
+
+
+def test_code_is_shown_without_control_sequences() -> None:
+    console = Console(width=60, force_terminal=False)
+    with console.capture() as capture:
+        console.print(code_block("print('\x1b[2J')"))
+    assert "\x1b" not in capture.get()
+    assert "print('\\x1b[2J')" in capture.get()

@@ -1,0 +1,9 @@
+"""What every test may use."""
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Async tests run on asyncio."""
+    return "asyncio"

@@ -1,0 +1,58 @@
+"""Spans: one per action, one per call beneath it, named by the GenAI conventions."""
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from hatchway import CodeMode, CodeRuntimeError
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+def add(a: int, b: int) -> int:
+    with trace.get_tracer("test").start_as_current_span("inside the tool"):
+        return a + b
+
+
+async def test_an_action_is_the_parent_of_its_calls(exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
+    async with CodeMode("monty", tools=[add]) as mode:
+        await mode.run("add(1, 2)")
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    action, call, inner = (
+        spans["execute_tool execute_code"],
+        spans["execute_tool add"],
+        spans["inside the tool"],
+    )
+    assert call.parent is not None
+    assert inner.parent is not None
+    assert call.parent.span_id == action.context.span_id
+    assert inner.parent.span_id == call.context.span_id
+    assert call.attributes is not None
+    assert call.attributes["gen_ai.operation.name"] == "execute_tool"
+    assert call.attributes["gen_ai.tool.name"] == "add"
+    assert call.attributes["gen_ai.tool.call.id"]
+    assert action.attributes is not None
+    assert action.attributes["hatchway.sandbox"] == "monty"
+
+
+async def test_a_failing_action_marks_its_span(exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
+    async with CodeMode("monty") as mode:
+        with pytest.raises(CodeRuntimeError):
+            await mode.run("1/0")
+    (span,) = exporter.get_finished_spans()
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == "CodeRuntimeError"
+    assert not span.status.is_ok
