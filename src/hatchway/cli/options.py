@@ -6,7 +6,8 @@ import click
 from click.shell_completion import CompletionItem
 
 
-def _complete_sandbox(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_sandbox(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The registered names that begin so."""
     from hatchway.sandboxes.registry import ROWS
 
     return [CompletionItem(name) for name in ("auto", *ROWS) if name.startswith(incomplete)]
@@ -17,7 +18,7 @@ sandbox_option = click.option(
     default="auto",
     metavar="NAME",
     show_default=True,
-    shell_complete=_complete_sandbox,
+    shell_complete=complete_sandbox,
     help="Where the code runs: a name from `hatchway doctor`, or package.module:Class.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Allow every call that asks for approval.")

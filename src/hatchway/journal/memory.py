@@ -30,14 +30,15 @@ class RunRecord:
 
 
 class MemoryJournal:
-    """Keeps every paused run, and the last ended ones."""
+    """Keeps every run that has not ended, and the last ended ones."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[str, RunRecord] = OrderedDict()
+        self._open: dict[str, RunRecord] = {}
+        self._ended: OrderedDict[str, RunRecord] = OrderedDict()
 
     def open(self, run_id: str) -> RunRecord:
         """A new run."""
-        record = self._runs[run_id] = RunRecord(run_id=run_id)
+        record = self._open[run_id] = RunRecord(run_id=run_id)
         return record
 
     def find(self, run_id: str) -> RunRecord:
@@ -46,23 +47,23 @@ class MemoryJournal:
         Raises:
             UnknownRun: There is none, or it ended so long ago that it was dropped.
         """
-        try:
-            return self._runs[run_id]
-        except KeyError:
-            raise UnknownRun(run_id) from None
+        record = self._open.get(run_id) or self._ended.get(run_id)
+        if record is None:
+            raise UnknownRun(run_id)
+        return record
 
     def ended(
         self, record: RunRecord, *, result: ExecutionResult | None = None, error: Exception | None = None
     ) -> None:
-        """Note how a run ended, and drop the oldest ended ones past the bound."""
+        """Note how a run ended, and drop the oldest ended one past the bound."""
         record.state = "failed" if error is not None else "done"
         record.result, record.error = result, error
         record.live, record.checkpoint, record.pending = None, None, ()
-        self._runs.move_to_end(record.run_id)
-        over = [r.run_id for r in self._runs.values() if r.state in ("done", "failed")][:-_KEPT_ENDED_RUNS]
-        for run_id in over:
-            del self._runs[run_id]
+        self._open.pop(record.run_id, None)
+        self._ended[record.run_id] = record
+        if len(self._ended) > _KEPT_ENDED_RUNS:
+            self._ended.popitem(last=False)
 
     def paused(self) -> tuple[RunRecord, ...]:
         """Every run that waits for a person."""
-        return tuple(record for record in self._runs.values() if record.state == "paused")
+        return tuple(record for record in self._open.values() if record.state == "paused")

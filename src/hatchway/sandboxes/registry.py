@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from hatchway.core.errors import HatchwayError, InvalidSetting, MissingExtra, SandboxUnavailable
+from hatchway.core.errors import InvalidSetting, MissingExtra, SandboxUnavailable
 from hatchway.core.results import Tier
 from hatchway.core.sandbox import Availability, CodeSandbox
 
@@ -44,17 +44,15 @@ def sandbox_class(name: str) -> type[CodeSandbox]:
         InvalidSetting: No such name, or no sandbox at that path.
         MissingExtra: The backend's package is not installed.
     """
-    if ":" in name:
-        return _imported(name)
-    if name not in ROWS:
+    if ":" not in name and name not in ROWS:
         raise _unknown(name)
-    row = ROWS[name]
+    row = ROWS.get(name) or Row(name)
     try:
         return _imported(row.path)
     except ImportError as e:
-        if not row.extra:
-            raise
-        raise MissingExtra(f"the sandbox {name!r}", row.extra) from e
+        if row.extra:
+            raise MissingExtra(f"the sandbox {name!r}", row.extra) from e
+        raise InvalidSetting(f"the sandbox {name!r} cannot be imported: {e}") from e
 
 
 def make_sandbox(sandbox: str | CodeSandbox, **settings: Any) -> CodeSandbox:
@@ -77,12 +75,11 @@ def available() -> dict[str, Availability]:
 
 
 def availability(name: str) -> Availability:
-    """What one backend's probe says; a package that is not there is `missing`, with the command that brings it."""
+    """What one backend's probe says; one that cannot be imported is `missing`, with the command that brings it."""
     try:
         return sandbox_class(name).probe()
-    except (ImportError, MissingExtra) as e:
-        hint = e.hint if isinstance(e, HatchwayError) else "pip install --force-reinstall hatchway"
-        return Availability(state="missing", reason=str(e).splitlines()[0], hint=hint)
+    except (InvalidSetting, MissingExtra) as e:
+        return Availability(state="missing", reason=e.message, hint=e.hint or "pip install --force-reinstall hatchway")
 
 
 @cache
@@ -143,12 +140,7 @@ def _imported(path: str) -> type[CodeSandbox]:
     module, _, attribute = path.partition(":")
     if not module or not attribute:
         raise InvalidSetting(f"{path!r} is not an import path", hint="write it as package.module:Class")
-    try:
-        found = getattr(import_module(module), attribute, None)
-    except ModuleNotFoundError as e:
-        if e.name is None or not f"{module}.".startswith(f"{e.name}."):
-            raise
-        raise InvalidSetting(f"there is no module {e.name!r} for the sandbox {path!r}") from e
+    found = getattr(import_module(module), attribute, None)
     if not (isinstance(found, type) and issubclass(found, CodeSandbox)):
         raise InvalidSetting(f"{path!r} is not a CodeSandbox class")
     return found

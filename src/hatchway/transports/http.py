@@ -1,8 +1,16 @@
 """Calls over HTTP: the guest posts each one and is answered when the host has the answer.
 
-For code that runs where only HTTP reaches: another container, another machine, a vendor's sandbox. Two endpoints,
-`POST /call` and `POST /complete`; a bearer token made for this execution; every call known by its id, so that a
-guest whose connection dropped asks again and is given the same call's answer.
+For code that runs where only HTTP reaches: another container, another machine, a vendor's sandbox.
+
+| endpoint | body | answered |
+|---|---|---|
+| `POST /call` | one call | when the host has the answer: `{"result": …}` or `{"error": {"type", "message"}}` |
+| `POST /complete` | the end of the code | at once: `{"ok": true}` |
+| `POST /messages` | messages, one per line | at once: `{"ok": true}`; for a guest with several calls on the way |
+| `POST /answers` | `{"received": N}` | when there are answers after number N: `{"received", "answers"}` |
+
+A request that waits is answered `202 {"pending": true}` now and then and has to be posted again. A guest whose
+connection dropped posts the same bytes again: calls are known by their id, and the host never sees one twice.
 """
 
 from __future__ import annotations
@@ -13,29 +21,29 @@ import os
 import secrets
 from typing import Any
 
-from hatchway.core.calls import FunctionCall
-from hatchway.core.codec import Malformed
 from hatchway.core.errors import InvalidSetting, TransportError, described
 from hatchway.core.limits import MIB
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import CallbackTransport, Completed, Failed, Received, TransportConfig
-from hatchway.core.values import from_wire, to_wire
-from hatchway.transports.http_calls import Calls
+from hatchway.core.transport import CallbackTransport, Received, TransportConfig
+from hatchway.core.values import to_wire
+from hatchway.transports.http_calls import Calls, Outbox
 from hatchway.transports.http_connection import Reply
 from hatchway.transports.http_head import Refused
+from hatchway.transports.http_inbox import Inbox
+from hatchway.transports.http_messages import Message, call_of, claim_of, decoded, end_of
 from hatchway.transports.http_server import HttpServer
 
 POLL_SECONDS = 240.0
-"""A call unanswered after this gets `202 {"pending": true}` and the guest asks again: no proxy sees it idle for long."""
+"""A request that waits is answered `202` after this: no proxy sees the connection idle for long."""
 MAX_POLL_SECONDS = 270.0
 """The guest gives a silent connection up after 300 seconds; the server has to speak before that."""
 MAX_BODY_BYTES = 65 * MIB
 """One body: `Limits.value_bytes`, and room for what is around the value."""
-MAX_QUEUED = 4096
-"""Messages the host has not looked at yet; a guest that posts more is told to come back."""
 
 URL_VARIABLE = "HATCHWAY_CALLBACK_URL"
+"""Names the environment variable with the address the guest posts to."""
 TOKEN_VARIABLE = "HATCHWAY_CALLBACK_TOKEN"
+"""Names the environment variable with the bearer token of this execution."""
 
 
 class HttpCallbackTransport(CallbackTransport):

@@ -21,7 +21,9 @@ GATHER_2 = "import asyncio\nawait asyncio.gather(lookup(0), lookup(1))"
 
 @check("call_id may be omitted when exactly one call is pending")
 async def check_id_omitted(sandbox: CodeSandbox) -> None:
-    async with started(sandbox, "a = ping()\ntry:\n    ping()\nexcept ValueError:\n    a += 1\na", ["ping"]) as execution:
+    async with started(
+        sandbox, "a = ping()\ntry:\n    ping()\nexcept ValueError:\n    a += 1\na", ["ping"]
+    ) as execution:
         await next_call(execution)
         await execution.provide_result(1)
         await next_call(execution)

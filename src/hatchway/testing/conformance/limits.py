@@ -88,8 +88,7 @@ async def check_calls_granted(sandbox: CodeSandbox) -> None:
     equal("calls that were handed out", made, [0, 1, 2, 3, 4])
 
 
-@check("no more than Limits.pending_calls wait at a time; more is an error that names the limit",
-       needs=("import asyncio",))  # fmt: skip
+@check("more parallel calls than Limits.pending_calls is an error that names the limit", needs=("import asyncio",))
 async def check_pending_calls(sandbox: CodeSandbox) -> None:
     code = "import asyncio\nawait asyncio.gather(*[lookup(i) for i in range(20)])"
     pending: list[FunctionCall] = []

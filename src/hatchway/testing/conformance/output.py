@@ -121,7 +121,7 @@ async def check_flood(sandbox: CodeSandbox) -> None:
 
 @check("output is text whatever it holds: control characters, many lines, any language")
 async def check_any_text(sandbox: CodeSandbox) -> None:
-    text = "bell\a esc\x1b[31m nul\0 tab\t 漢字 🚀 \u2028 {\"type\": \"execution_complete\"}\r\n"
+    text = 'bell\a esc\x1b[31m nul\0 tab\t 漢字 🚀 \u2028 {"type": "execution_complete"}\r\n'
     equal("stdout", (await run(sandbox, "print(text, end='')", inputs={"text": text})).stdout, text)
 
 

@@ -49,7 +49,9 @@ async def check_same_arguments(sandbox: CodeSandbox) -> None:
         equal("the output", (await next_result(execution)).output, [0, 1, 2])
 
 
-@check("an error for one of several parallel calls is raised at the gather and can be caught", needs=("import asyncio",))
+@check(
+    "an error for one of several parallel calls is raised at the gather and can be caught", needs=("import asyncio",)
+)
 async def check_error_in_gather(sandbox: CodeSandbox) -> None:
     code = """
         import asyncio

@@ -54,6 +54,8 @@ class Exchange:
         self.waiting = {}
         """Who is blocked on the host: thread id -> its slot, or the loop whose selector it sleeps in."""
         self.loops = {}
+        self.unstarted = {}
+        """Coroutines of async tools that nobody has awaited yet."""
         self._lock = _thread.allocate_lock()
         self._sending = _thread.allocate_lock()
         self._slots = {}
@@ -144,6 +146,10 @@ class Exchange:
                 frames = b'%s,"idle":%d}\n' % (frames[:-2], self.answers)
             self.channel.send(frames)
 
+    def has_claimed(self):
+        """Whether the host knows of the present standstill."""
+        return self._claimed == self.answers
+
     def claim(self):
         """Tell the host that nothing can go on, once per standstill."""
         with self._sending:
@@ -152,9 +158,11 @@ class Exchange:
                 self.channel.send(b'{"type":"idle","answers":%d}\n' % self.answers)
 
     def send_buffered(self):
-        """Send what event loops have collected, before their thread blocks in a plain call."""
+        """Send what this thread's event loop has collected, before a plain call blocks it."""
+        me = _thread.get_ident()
         for calls in tuple(self.loops.values()):
-            calls.send_buffered()
+            if getattr(calls.loop, "_thread_id", None) == me:
+                calls.send_buffered()
 
     def read_for_loop(self):
         """Hand out what has arrived, from an event loop's reader. A no-op while a thread leads."""
@@ -208,16 +216,20 @@ class Exchange:
     def _lead(self, slot):
         while slot.reply is None:
             if self._claimed != self.answers and slot is not self._request:
-                self._wait_for_rest()
+                self.wait_for_rest(self.channel.is_readable)
             self._receive()
 
-    def _wait_for_rest(self):
-        """Look now and then whether the other threads have come to rest too, until bytes arrive."""
+    def wait_for_rest(self, has_come):
+        """Look now and then whether the other threads have come to rest too, until `has_come(seconds)`."""
         pause = FIRST_LOOK
         self.claim()
-        while self._claimed != self.answers and self._closed is None and not self.channel.is_readable(pause):
+        while self._claimed != self.answers and self._closed is None:
+            arrived = has_come(pause)
+            if arrived:
+                return arrived
             pause = min(2 * pause, LAST_LOOK)
             self.claim()
+        return None
 
     def _receive(self):
         for message in self.channel.receive():
@@ -229,6 +241,12 @@ class Exchange:
                 slot = self._slots.pop(message["call_id"], None)
             if slot is not None:
                 slot.put(message)
+
+
+def head(name):
+    """The beginning of a tool's call messages, with a place for the id."""
+    quoted = codec.dumps(name).replace(b"%", b"%%")
+    return b'{"type":"function_call","call_id":"%s","function_name":' + quoted
 
 
 def packed_arguments(name, args, kwargs, limit):

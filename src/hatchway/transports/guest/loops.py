@@ -56,9 +56,11 @@ class LoopCalls:
             frames, self._buffer = b"".join(self._buffer), []
             exchange.flush()
             exchange.send(frames, may_claim)
-        elif may_claim:
-            exchange.claim()
         return may_claim
+
+    def rest(self, select):
+        """Sleep in short turns until the other threads have come to rest and the host was told so."""
+        return self._exchange.wait_for_rest(select)
 
     def after_select(self):
         """The loop is awake."""
@@ -106,7 +108,7 @@ class _WatchedSelector:
         if not self._calls.before_select(timeout):
             return self._selector.select(timeout)
         try:
-            return self._selector.select(timeout)
+            return self._calls.rest(self._selector.select) or self._selector.select(timeout)
         finally:
             self._calls.after_select()
 

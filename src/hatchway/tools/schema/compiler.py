@@ -1,14 +1,10 @@
-"""A JSON schema compiled into one function that tells what is wrong with a value, without coercing anything.
-
-Understood: drafts 4 to 2020-12 with references inside the schema. Not enforced: `format`, `content*`,
-`unevaluated*`, `$dynamicRef`. A reference out of the schema is refused: nothing is fetched.
-"""
+"""The walk over a schema: subschemas, references, and typed access to keywords."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 from hatchway.core.errors import InvalidTool
@@ -18,45 +14,30 @@ Check = Callable[[Any], list[Problem]]
 """Gives the problems of a value; none when it fits."""
 
 
-def compile_schema(schema: Any, *, python: bool = False) -> Check:
-    """The check for a schema.
-
-    Args:
-        schema: The JSON schema: an object, or a boolean.
-        python: Values are Python's: an integral float is no integer, keys of any type are left to whoever
-            converts, and the formats pydantic writes (`date`, `binary`, `decimal` …) stand for Python types.
-
-    Raises:
-        InvalidTool: It is not a valid schema; the message says where.
-    """
-    try:
-        return Compiler(root=schema, python=python).check(schema)
-    except RecursionError:
-        raise InvalidTool("the schema is nested too deeply") from None
-
-
 def fits(value: Any) -> list[Problem]:
     """The check that accepts everything."""
     return []
 
 
+def refuses(value: Any) -> list[Problem]:
+    """The check that accepts nothing."""
+    return [Problem(says="must be left out")]
+
+
 def resolve(root: Any, reference: str) -> Any:
-    """What a reference such as `#/$defs/City` points at; LookupError when that is nothing inside `root`."""
+    """What a reference such as `#/$defs/City` points at inside `root`; LookupError when that is nothing."""
     if reference != "#" and not reference.startswith("#/"):
         raise LookupError(reference)
     found = root
-    for part in reference[2:].split("/") if len(reference) > 1 else ():
+    for part in reference.split("/")[1:]:
         key = unquote(part).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list):
-            items = cast(list[Any], found)
-            found = items[int(key)] if key.isdecimal() and int(key) < len(items) else _nothing(reference)
+        if isinstance(found, list) and key.isdecimal() and len(key) < 8:
+            found = cast(list[Any], found)[int(key)]
+        elif isinstance(found, dict):
+            found = cast(dict[str, Any], found)[key]
         else:
-            found = cast(dict[str, Any], found)[key] if isinstance(found, dict) and key in found else _nothing(reference)
+            raise LookupError(reference)
     return found
-
-
-def _nothing(reference: str) -> NoReturn:
-    raise LookupError(reference)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,23 +45,22 @@ class Compiler:
     """One schema on its way to a check."""
 
     root: Any
+    """The whole schema: references start here."""
     python: bool
+    """Values are Python's, not those of JSON text."""
+    keywords: Sequence[Callable[[Node], Check | None]]
+    """What makes a check of each group of keywords; None where the group is absent."""
     references: dict[str, Check | None] = field(default_factory=dict[str, "Check | None"])
     """Compiled targets; None while a target is being compiled."""
 
     def check(self, schema: Any, where: str = "#", entered: frozenset[str] = frozenset()) -> Check:
         """The check for one subschema. `entered` are the references followed without going into the value."""
-        if schema is True:
-            return fits
-        if schema is False:
-            return _refuse
+        if isinstance(schema, bool):
+            return fits if schema else refuses
         if not isinstance(schema, dict):
             raise InvalidTool(f"the schema at {where} must be an object or a boolean, it is {_named(schema)}")
-        from hatchway.tools.keywords import KEYWORDS  # the table needs this class
-
         node = Node(compiler=self, schema=cast(dict[str, Any], schema), where=where, entered=entered)
-        built = [build(node) for build in KEYWORDS]
-        return _all([check for check in built if check is not None])
+        return first_of([check for build in self.keywords if (check := build(node)) is not None])
 
     def reference(self, reference: str, entered: frozenset[str]) -> Check:
         """The check for the target of a `$ref`, compiled once."""
@@ -98,74 +78,8 @@ class Compiler:
             raise InvalidTool(f"the schema's $ref {reference!r} leads nowhere inside the schema") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One subschema being compiled, with typed access to its keywords."""
-
-    compiler: Compiler
-    schema: dict[str, Any]
-    where: str
-    entered: frozenset[str]
-
-    def get(self, keyword: str, kind: type | tuple[type, ...], expected: str) -> Any:
-        """The keyword's value, None when absent.
-
-        Raises:
-            InvalidTool: It is of another type.
-        """
-        if keyword not in self.schema:
-            return None
-        value = self.schema[keyword]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must be {expected}, it is {_named(value)}")
-        return value
-
-    def number(self, keyword: str) -> Any:
-        """A keyword that holds a number."""
-        return self.get(keyword, (int, float), "a number")
-
-    def count(self, keyword: str) -> int | None:
-        """A keyword that holds a number of things."""
-        value = self.number(keyword)
-        if value is not None and (value < 0 or value != int(value)):
-            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must be a whole number ≥ 0, it is {value}")
-        return None if value is None else int(value)
-
-    def names(self, keyword: str) -> list[str]:
-        """A keyword that holds a list of property names."""
-        value = self.get(keyword, list, "a list of names") or []
-        if not all(isinstance(name, str) for name in value):
-            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must be a list of names")
-        return value
-
-    def inner(self, *keys: str | int) -> Check:
-        """The check of a subschema that applies to a part of the value."""
-        return self._sub(keys, frozenset())
-
-    def same(self, *keys: str | int) -> Check:
-        """The check of a subschema that applies to the value itself."""
-        return self._sub(keys, self.entered)
-
-    def alternatives(self, keyword: str) -> list[Check]:
-        """The checks of a keyword that lists subschemas for the value itself."""
-        listed = self.get(keyword, list, "a list of schemas")
-        if listed is not None and not listed:
-            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must not be empty")
-        return [self.same(keyword, index) for index in range(len(listed or ()))]
-
-    def members(self, keyword: str) -> dict[str, Check]:
-        """The checks of a keyword that maps names to subschemas of the value's parts."""
-        named = self.get(keyword, dict, "an object of schemas") or {}
-        return {name: self.inner(keyword, name) for name in named}
-
-    def _sub(self, keys: tuple[str | int, ...], entered: frozenset[str]) -> Check:
-        schema: Any = self.schema
-        for key in keys:
-            schema = schema[key]
-        return self.compiler.check(schema, "/".join((self.where, *map(str, keys))), entered)
-
-
-def _all(checks: list[Check]) -> Check:
+def first_of(checks: list[Check]) -> Check:
+    """One check of several: the problems of the first that has any."""
     if len(checks) <= 1:
         return checks[0] if checks else fits
 
@@ -178,14 +92,76 @@ def _all(checks: list[Check]) -> Check:
     return run
 
 
-def _refuse(value: Any) -> list[Problem]:
-    return [Problem(says="must be left out")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One subschema being compiled. Every accessor raises InvalidTool for a keyword of the wrong type."""
+
+    compiler: Compiler
+    schema: dict[str, Any]
+    where: str
+    """Its place in the whole, as a reference."""
+    entered: frozenset[str]
+
+    def get(self, keyword: str, kind: type | tuple[type, ...], expected: str) -> Any:
+        """The keyword's value, None when absent."""
+        value = self.schema.get(keyword)
+        if keyword in self.schema and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
+            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must be {expected}, it is {_named(value)}")
+        return value
+
+    def number(self, keyword: str) -> Any:
+        """A keyword that holds a number."""
+        return self.get(keyword, (int, float), "a number")
+
+    def count(self, keyword: str) -> int | None:
+        """A keyword that holds a number of things."""
+        value = self.number(keyword)
+        if value is not None and not (0 <= value < float("inf") and value == int(value)):
+            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must be a whole number ≥ 0, it is {value}")
+        return None if value is None else int(value)
+
+    def names(self, keyword: str) -> list[str]:
+        """A keyword that holds a list of property names."""
+        value = self.get(keyword, list, "a list of names") or []
+        if not all(isinstance(name, str) for name in value):
+            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must be a list of names")
+        return value
+
+    def inner(self, *keys: str | int) -> Check | None:
+        """The check of a subschema that applies to a part of the value; None when absent."""
+        return self._sub(keys, frozenset()) if keys[0] in self.schema else None
+
+    def same(self, *keys: str | int) -> Check | None:
+        """The check of a subschema that applies to the value itself; None when absent."""
+        return self._sub(keys, self.entered) if keys[0] in self.schema else None
+
+    def alternatives(self, keyword: str) -> list[Check]:
+        """The checks of a keyword that lists subschemas for the value itself."""
+        listed: list[Any] | None = self.get(keyword, list, "a list of schemas")
+        if listed is not None and not listed:
+            raise InvalidTool(f"the schema's {keyword!r} at {self.where} must not be empty")
+        return [self._sub((keyword, index), self.entered) for index in range(len(listed or ()))]
+
+    def listed(self, keyword: str) -> list[Check]:
+        """The checks of a keyword that lists subschemas for the value's items."""
+        schemas: list[Any] = self.get(keyword, list, "a list of schemas") or []
+        return [self._sub((keyword, index), frozenset()) for index in range(len(schemas))]
+
+    def members(self, keyword: str) -> dict[str, Check]:
+        """The checks of a keyword that maps names to subschemas for the value's parts."""
+        named: dict[str, Any] = self.get(keyword, dict, "an object of schemas") or {}
+        return {name: self._sub((keyword, name), frozenset()) for name in named}
+
+    def invalid(self, keyword: str, reason: str) -> InvalidTool:
+        """The error for a keyword whose value makes no sense."""
+        return InvalidTool(f"the schema's {keyword!r} at {self.where} {reason}")
+
+    def _sub(self, keys: tuple[str | int, ...], entered: frozenset[str]) -> Check:
+        schema: Any = self.schema
+        for key in keys:
+            schema = schema[key]
+        return self.compiler.check(schema, "/".join((self.where, *map(str, keys))), entered)
 
 
 def _named(value: Any) -> str:
     return f"{type(value).__name__} {value!r:.60}"
-
-
-def merged(problems: Iterable[list[Problem]]) -> list[Problem]:
-    """All problems of several checks in one list."""
-    return [problem for found in problems for problem in found]

@@ -1,0 +1,155 @@
+"""System calls the standard library lacks, by ctypes. Each raises OSError with the name of the call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+MNT_DETACH = 2
+NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x02000000, 0x04000000, 0x08000000
+NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
+CLONE_VM = 0x100
+SIGCHLD = 17
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
+ATTR_IDMAP = 0x00100000
+OPEN_TREE_CLONE, AT_RECURSIVE, AT_EMPTY_PATH = 1, 0x8000, 0x1000
+MOVE_MOUNT_F_EMPTY_PATH = 4
+AT_FDCWD = -100
+
+_MACHINE = platform.machine()
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_OPEN_TREE, _MOVE_MOUNT, _CLOSE_RANGE, _MOUNT_SETATTR = 428, 429, 436, 442
+_CAPABILITY_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, "%s: %s" % (what, os.strerror(number)))
+    return result
+
+
+def _path(path: str | None) -> bytes | None:
+    return None if path is None else os.fsencode(path)
+
+
+def _syscall(number: int, what: str, *args: object) -> int:
+    return _checked(int(_libc.syscall(ctypes.c_long(number), *args)), what)
+
+
+def is_known_machine() -> bool:
+    """Whether the call numbers of this architecture are known here."""
+    return _MACHINE in _PIVOT_ROOT
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces `flags` name for new ones."""
+    _checked(_libc.unshare(flags), "unshare(0x%x)" % flags)
+
+
+def setns(fd: int, flags: int) -> None:
+    """Enter the namespace behind `fd`."""
+    _checked(_libc.setns(fd, flags), "setns")
+
+
+def mount(source: str, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
+    """mount(2)."""
+    done = _libc.mount(_path(source), _path(target), _path(kind), ctypes.c_ulong(flags), _path(data))
+    _checked(done, "mount %s on %s" % (source, target))
+
+
+def bind(source: str, target: str) -> None:
+    """Show a tree, with what is mounted in it, at a second place."""
+    mount(source, target, flags=MS_BIND | MS_REC)
+
+
+def detach(target: str) -> None:
+    """Take a mount out of the tree at once; it goes when nobody uses it."""
+    _checked(_libc.umount2(_path(target), MNT_DETACH), "umount %s" % target)
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Make `new` the root and put the old one at `old`."""
+    _syscall(_PIVOT_ROOT[_MACHINE], "pivot_root %s" % new, _path(new), _path(old))
+
+
+def restrict_mount(target: str, attributes: int, *, is_recursive: bool = True) -> None:
+    """Add flags such as ATTR_RDONLY to a mount (and all below it) without dropping any it has."""
+    _mount_setattr(AT_FDCWD, target, AT_RECURSIVE if is_recursive else 0, attributes, 0)
+
+
+def idmapped_tree(source: str, user_namespace: int) -> int:
+    """A detached copy of the tree at `source` whose owners are seen through the id map of a user namespace."""
+    tree = _syscall(_OPEN_TREE, "open_tree %s" % source, AT_FDCWD, _path(source), OPEN_TREE_CLONE | os.O_CLOEXEC)
+    try:
+        _mount_setattr(tree, "", AT_EMPTY_PATH, ATTR_IDMAP, user_namespace)
+    except OSError:
+        os.close(tree)
+        raise
+    return tree
+
+
+def attach_tree(tree: int, target: str) -> None:
+    """Put a detached tree at `target`."""
+    _syscall(_MOVE_MOUNT, "move_mount to %s" % target, tree, b"", AT_FDCWD, _path(target), MOVE_MOUNT_F_EMPTY_PATH)
+
+
+def _mount_setattr(directory: int, path: str, at_flags: int, attributes: int, user_namespace: int) -> None:
+    wanted = struct.pack("=QQQQ", attributes, 0, 0, user_namespace)
+    _syscall(_MOUNT_SETATTR, "mount_setattr %s" % path, directory, _path(path), at_flags, wanted, len(wanted))
+
+
+def prctl(option: int, argument: int = 0, second: int = 0) -> int:
+    """prctl(2)."""
+    values = [ctypes.c_ulong(v) for v in (argument, second, 0, 0)]
+    return _checked(_libc.prctl(option, *values), "prctl(%d)" % option)
+
+
+def close_all_but(kept: set[int]) -> None:
+    """Close every file descriptor but these."""
+    low = 0
+    for fd in [*sorted(kept), 0xFFFFFFFF]:
+        if fd > low:
+            _syscall(_CLOSE_RANGE, "close_range", ctypes.c_uint(low), ctypes.c_uint(fd - 1), 0)
+        low = fd + 1
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, for good: bounding, ambient, permitted, effective, inheritable."""
+    for number in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, number)
+        except OSError:
+            break  # past the last one this kernel knows
+    try:
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    except OSError:
+        pass  # a kernel without ambient capabilities has none to clear
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    _checked(_libc.capset(header, b"\0" * 24), "capset")
+
+
+_STACK = ctypes.create_string_buffer(64 * 1024)
+
+
+def clone_sleeper() -> int:
+    """A process that shares this one's memory and sleeps for ever: the cheapest init a pid namespace can have.
+
+    It runs `pause` on a stack of its own and never touches that memory again, so it costs no page of its own.
+    """
+    top = (ctypes.addressof(_STACK) + len(_STACK)) & ~0xF
+    pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
+    pid = _libc.clone(pause, ctypes.c_void_p(top), CLONE_VM | SIGCHLD, None)
+    return _checked(pid, "clone")

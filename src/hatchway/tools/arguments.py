@@ -1,0 +1,110 @@
+"""The arguments of one call: bound to names, checked without coercion, converted to what the function takes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from hatchway.core.errors import InvalidTool, ToolError
+from hatchway.tools.parameters import Kind, Parameter, parameters_of, takes_more
+from hatchway.tools.problems import Problem, refusal, unknown
+from hatchway.tools.schema import compile_schema
+
+
+class Arguments(ABC):
+    """How one tool takes its arguments."""
+
+    def __init__(self, tool: str, takes: tuple[Parameter, ...]) -> None:
+        self.tool = tool
+        self.takes = takes
+        by_position = (Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD)
+        self._positional = tuple(each.name for each in takes if each.kind in by_position)
+        self._rest = next((each.name for each in takes if each.kind is Kind.VAR_POSITIONAL), None)
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, as they came. Defaults are not filled in.
+
+        Raises:
+            ToolError: They do not fit; one message tells all problems, up to five.
+        """
+        arguments = self._named(args, kwargs) if args else dict(kwargs)
+        try:
+            self.check(arguments)
+        except RecursionError:
+            raise ToolError(f"{self.tool}(): the arguments are nested too deeply") from None
+        return arguments
+
+    @abstractmethod
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Raise ToolError unless the arguments fit."""
+
+    @abstractmethod
+    def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What `bind` accepted, converted to what the function takes."""
+
+    def refuse(self, problems: Sequence[Problem]) -> ToolError:
+        """The error that tells these problems."""
+        from hatchway.tools.stubs import parameter_list  # only a refused call needs the renderer
+
+        return refusal(self.tool, problems, parameter_list(self.takes))
+
+    def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        arguments = dict(zip(self._positional, args, strict=False))
+        if len(args) > len(self._positional):
+            if self._rest is None:
+                raise self._surplus(len(args))
+            arguments[self._rest] = list(args[len(self._positional) :])
+        if kwargs:
+            if twice := [name for name in arguments if name in kwargs]:
+                raise self._misnamed(f"parameter {twice[0]!r} given twice, by position and by name")
+            arguments.update(kwargs)
+        return arguments
+
+    def _surplus(self, given: int) -> ToolError:
+        takes = len(self._positional)
+        return self._misnamed(f"{given} positional arguments given, at most {takes} can be")
+
+    def _misnamed(self, says: str) -> ToolError:
+        return self.refuse([Problem(kind="unknown", says=says)])
+
+
+class SchemaArguments(Arguments):
+    """Arguments a JSON schema describes; the function gets them as JSON types."""
+
+    def __init__(self, tool: str, schema: dict[str, Any]) -> None:
+        self._check = compile_schema(_object_schema(schema))
+        super().__init__(tool, parameters_of(schema))
+        properties = cast(dict[str, Any], schema.get("properties", {}))
+        self._known = None if takes_more(schema) else frozenset(properties)
+
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Raise ToolError unless the schema fits and every name is one of its own."""
+        problems = self._check(arguments)
+        if self._known is not None and not arguments.keys() <= self._known:
+            told = {problem.path for problem in problems if problem.kind == "unknown"}
+            surplus = [name for name in arguments if name not in self._known and (name,) not in told]
+            problems = [unknown(name, self._known) for name in surplus] + problems
+        if problems:
+            raise self.refuse(problems)
+
+    def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with every tuple and set as a list."""
+        return {name: _plain(value) for name, value in arguments.items()}
+
+
+def _object_schema(schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, dict):
+        raise InvalidTool(f"parameters must be a JSON schema (a dict), it is {type(schema).__name__}")
+    kind = cast(dict[str, Any], schema).get("type", "object")
+    if kind != "object":
+        raise InvalidTool(f"parameters must be a JSON schema of type 'object', its type is {kind!r}")
+    return {"type": "object", **cast(dict[str, Any], schema)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in cast(dict[Any, Any], value).items()}
+    return value

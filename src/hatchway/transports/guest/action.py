@@ -1,0 +1,57 @@
+"""One action: its source compiled, run, and the value of its last expression."""
+
+import ast
+import sys
+
+FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+COROUTINE = 0x80  # inspect.CO_COROUTINE: the code has a top-level await
+
+
+class Action:
+    """Compiled source. `runs_on_loop` tells whether it awaits at top level."""
+
+    def __init__(self, source, filename):
+        remember_source(source, filename)
+        tree = compile(source, filename, "exec", FLAGS | ast.PyCF_ONLY_AST, dont_inherit=True)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        body = compile(tree, filename, "exec", FLAGS, dont_inherit=True)
+        self._steps = [body]
+        if last is not None:
+            flags = FLAGS | (body.co_flags & _FUTURES)
+            self._steps.append(compile(ast.Expression(last.value), filename, "eval", flags, dont_inherit=True))
+
+    def run(self, namespace, run_coroutine):
+        """The value of the last expression; a step that awaits is run by `run_coroutine`."""
+        value = None
+        for step in self._steps:
+            value = eval(step, namespace)
+            if step.co_flags & COROUTINE:
+                value = run_coroutine(value)
+        return value
+
+
+def _future_flags():
+    import __future__
+
+    return sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names} - {0, 0x10})
+
+
+_FUTURES = _future_flags()
+
+
+def remember_source(source, filename):
+    """Let tracebacks, `inspect.getsource` and `pdb` find the action's lines."""
+    import linecache
+
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+
+
+def main_namespace():
+    """The globals of a fresh `__main__` module."""
+    import builtins
+    import types
+
+    module = types.ModuleType("__main__")
+    module.__builtins__ = builtins
+    sys.modules["__main__"] = module
+    return vars(module)

@@ -1,0 +1,157 @@
+"""The guest's main loop: take an order from the host, run the action, say how it ended."""
+
+import builtins
+import os
+import sys
+import threading
+
+from . import action as actions
+from . import codec, limits, report, tools
+from .exchange import Exchange
+
+OVER = "the action that made this call is over"
+
+
+class Interpreter:
+    """One interpreter; in a session its names, imports and event loop live on from action to action."""
+
+    def __init__(self, channel):
+        self._out, self._err = _stream(1), _stream(2)
+        self._exchange = Exchange(channel, self._flush)
+        self._namespace = None
+        self._loop = None
+        self._styles = {}
+        self._is_forked = False
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def serve(self):
+        """Run actions until the host closes the channel."""
+        sys.stdout = sys.__stdout__ = self._out
+        sys.stderr = sys.__stderr__ = self._err
+        builtins.ToolError, builtins.ToolDenied = tools.ToolError, tools.ToolDenied
+        self._exchange.send(b'{"type":"ready"}\n')
+        while True:
+            try:
+                order = self._exchange.next_request()
+            except EOFError:
+                os._exit(0)
+            self._exchange.send(self._end_of(order))
+
+    def _end_of(self, order):
+        """Run an action; the message that says how it ended."""
+        limits.apply(order["limits"], keep_hard=order["is_session"])
+        try:
+            end = self._run(order)
+        except BaseException as e:
+            if isinstance(e, MemoryError):
+                limits.relax()
+            end = report.failure(e, self._styles)
+        self._flush()
+        self._leave_if_forked(end)
+        self._exchange.close(OVER)
+        return self._packed_end(end, order["limits"]["value_bytes"])
+
+    def _run(self, order):
+        """The kind and text of a failure, or `None` and the output."""
+        number = self._exchange.action + 1
+        self._exchange.open(number, order["limits"]["value_bytes"])
+        filename = "<action %d>" % number if order["is_session"] else "<action>"
+        try:
+            action = actions.Action(order["code"], filename)
+        except (SyntaxError, ValueError, RecursionError) as e:
+            return "syntax", report.syntax_failure(e)
+        if self._namespace is None:
+            self._namespace = actions.main_namespace()
+        self._styles = {spec["name"]: spec["is_async"] for spec in order["functions"]}
+        tools.bind(order["functions"], self._exchange, self._namespace)
+        self._namespace.update(order["inputs"])
+        try:
+            output = action.run(self._namespace, self._run_coroutine)
+        except SystemExit as e:
+            if e.code not in (None, 0):
+                raise
+            output = None
+        finally:
+            self._settle(is_last=not order["is_session"])
+        return self._unawaited() or (None, output)
+
+    def _run_coroutine(self, coroutine):
+        import asyncio
+
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        return self._loop.run_until_complete(coroutine)
+
+    def _settle(self, is_last):
+        """Cancel tasks nobody waited for; a fresh interpreter waits for its threads, as Python does at its end."""
+        if self._is_forked:
+            return
+        if self._loop is not None:
+            _cancel_tasks(self._loop)
+        if is_last and threading.active_count() > 1:
+            threading._shutdown()
+
+    def _unawaited(self):
+        """The failure of an action that made a call of an async tool and never awaited it."""
+        unstarted, self._exchange.unstarted = self._exchange.unstarted, {}
+        for coroutine in unstarted.values():
+            coroutine.close()
+        names = sorted({coroutine.__name__ for coroutine in unstarted.values()})
+        return ("runtime", "\n".join(map(report.async_hint, names))) if names else None
+
+    def _packed_end(self, end, limit):
+        kind, told = end
+        if kind is None:
+            try:
+                packed = codec.dumps(told)
+            except codec.NotPortable as e:
+                kind, told = "value", "%s %s" % (e.path("output"), e.reason)
+            except BaseException as e:
+                kind, told = report.failure(e, {})
+            else:
+                if len(packed) <= limit:
+                    return b'{"type":"execution_complete","output":%s}\n' % packed
+                kind, told = "value", "the output takes %d bytes on the wire, the limit is %d" % (len(packed), limit)
+        failed = {"type": "execution_failed", "kind": kind, "message": told}
+        return codec.dumps(failed) + b"\n"
+
+    def _flush(self):
+        for stream in (self._out, self._err):
+            _flush(stream)
+        if sys.stdout is not self._out:
+            _flush(sys.stdout)
+
+    def _after_fork(self):
+        self._is_forked = True
+        self._exchange.after_fork_in_child()
+
+    def _leave_if_forked(self, end):
+        """A forked copy that reaches the end of the action ends here: the end is its parent's to tell."""
+        if self._is_forked:
+            if end[0] is not None:
+                self._err.write(end[1] + "\n")
+                self._flush()
+            os._exit(0 if end[0] is None else 1)
+
+
+def _stream(fd):
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", newline="\n", closefd=False)
+
+
+def _flush(stream):
+    try:
+        stream.flush()
+    except Exception:
+        pass  # closed or replaced by the action
+
+
+def _cancel_tasks(loop):
+    import asyncio
+
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())

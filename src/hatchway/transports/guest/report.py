@@ -1,0 +1,94 @@
+"""How an action's failure is told: the traceback Python would print, without frames of ours, and never too long."""
+
+import os
+import re
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MAX_CHARS = 64 * 1024
+_AWAITED_VALUE = re.compile(r"can't be used in 'await' expression|object (\S+) can't be awaited")
+
+
+def failure(error, tools):
+    """The kind and the text of the error that ended an action."""
+    kind = "memory" if isinstance(error, MemoryError) else "runtime"
+    try:
+        text = _formatted(error) + _hint(error, tools)
+    except BaseException:
+        text = "%s: (its message could not be read)" % type(error).__name__
+    return kind, cut(text)
+
+
+def syntax_failure(error):
+    """The text of an error of the compiler."""
+    import traceback
+
+    if isinstance(error, SyntaxError):
+        return cut("".join(traceback.format_exception_only(type(error), error)).rstrip("\n"))
+    if isinstance(error, UnicodeError):
+        return "SyntaxError: the code is not valid text: %s" % error
+    if isinstance(error, RecursionError):
+        return "SyntaxError: the code is nested too deeply"
+    return "SyntaxError: %s" % error
+
+
+def cut(text):
+    """The text with its middle left out when it is very long."""
+    if len(text) <= MAX_CHARS:
+        return text
+    half = MAX_CHARS // 2
+    return "%s\n… %d characters cut …\n%s" % (text[:half], len(text) - 2 * half, text[-half:])
+
+
+def _formatted(error):
+    import traceback
+
+    shown = traceback.TracebackException.from_exception(error, compact=True) if _HAS_COMPACT else traceback.TracebackException.from_exception(error)
+    _strip(shown, set())
+    return "".join(shown.format()).rstrip("\n")
+
+
+def _strip(shown, seen):
+    """Drop our frames here and in every chained or grouped error."""
+    if shown is None or id(shown) in seen:
+        return
+    seen.add(id(shown))
+    theirs = [frame for frame in shown.stack if not frame.filename.startswith(HERE)]
+    first = next((i for i, frame in enumerate(theirs) if frame.filename.startswith("<action")), 0)
+    shown.stack[:] = theirs[first:]
+    for chained in (shown.__cause__, shown.__context__, *(getattr(shown, "exceptions", None) or ())):
+        _strip(chained, seen)
+
+
+def _hint(error, tools):
+    """Which style a tool wants, when the error looks like the wrong one was used."""
+    if not isinstance(error, TypeError) and not isinstance(error, AttributeError):
+        return ""
+    line = _last_line(error)
+    if "coroutine" in str(error):
+        for tool in _mentioned(line, tools, is_async=True):
+            return "\n" + async_hint(tool)
+    if _AWAITED_VALUE.search(str(error)):
+        for tool in _mentioned(line, tools, is_async=False):
+            return "\n%s is a plain function: call it as %s(...), without await" % (tool, tool)
+    return ""
+
+
+def async_hint(name):
+    """What to write instead of a bare call of an async tool."""
+    return "%s is async: call it as await %s(...)" % (name, name)
+
+
+def _mentioned(line, tools, is_async):
+    return [name for name, kind in tools.items() if kind == is_async and re.search(r"(?<![\w.])%s\(" % re.escape(name), line)]
+
+
+def _last_line(error):
+    import linecache
+
+    trace, line = error.__traceback__, ""
+    while trace is not None:
+        filename = trace.tb_frame.f_code.co_filename
+        if filename.startswith("<action"):
+            line = linecache.getline(filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,125 @@
+"""Tools as the action sees them: callables with a name, a docstring and a real signature."""
+
+import builtins
+import types
+
+from . import exchange as exchanges
+from . import stubs
+
+
+class ToolError(RuntimeError):
+    """A tool failed."""
+
+
+class ToolDenied(ToolError):
+    """A call was refused."""
+
+
+for _class in (ToolError, ToolDenied):
+    _class.__module__ = "builtins"  # so that a traceback says `ToolError: ...`
+
+_OWN_ERRORS = {"ToolError": ToolError, "ToolDenied": ToolDenied}
+_NEVER_RAISED = (StopIteration, StopAsyncIteration)  # coroutines turn these into something else
+
+
+class Tool:
+    """A function of the host. A plain one blocks until it is answered."""
+
+    def __init__(self, spec, exchange):
+        self.__name__ = self.__qualname__ = spec["name"]
+        self.__module__ = "__main__"
+        self._stub = spec["stub"]
+        self._exchange = exchange
+        self._head = exchanges.head(spec["name"])
+
+    def __call__(self, *args, **kwargs):
+        exchange = self._exchange
+        arguments = exchanges.packed_arguments(self.__name__, args, kwargs, exchange.value_bytes)
+        reply = exchange.call(self._head, arguments)
+        if reply["type"] == "result":
+            return reply["value"]
+        raise error_of(reply)
+
+    @property
+    def __doc__(self):
+        return stubs.docstring(self._stub)
+
+    @property
+    def __signature__(self):
+        return stubs.signature(self._stub)
+
+    def __repr__(self):
+        return "<tool %s>" % stubs.title(self.__name__, self._stub)
+
+    def __reduce__(self):
+        raise TypeError("the tool %s belongs to this process and cannot be pickled" % self.__name__)
+
+
+class AsyncTool(Tool):
+    """A function of the host that is awaited, so that several run at once."""
+
+    def __call__(self, *args, **kwargs):
+        exchange = self._exchange
+        arguments = exchanges.packed_arguments(self.__name__, args, kwargs, exchange.value_bytes)
+        key = object()
+        coroutine = self._call(key, arguments)
+        coroutine.__name__ = coroutine.__qualname__ = self.__name__
+        exchange.unstarted[key] = coroutine
+        return coroutine
+
+    async def _call(self, key, arguments):
+        import asyncio
+
+        from . import loops
+
+        self._exchange.unstarted.pop(key, None)
+        calls = loops.calls_of(asyncio.get_running_loop(), self._exchange)
+        reply = await calls.call(self._head, arguments)
+        if reply["type"] == "result":
+            return reply["value"]
+        raise error_of(reply)
+
+    @property
+    def _is_coroutine(self):
+        """What `asyncio.iscoroutinefunction` looks for."""
+        import asyncio
+
+        return getattr(asyncio.coroutines, "_is_coroutine", None)
+
+    @property
+    def _is_coroutine_mark(self):
+        """What `inspect.iscoroutinefunction` looks for since Python 3.12."""
+        import inspect
+
+        return getattr(inspect, "_is_coroutine_mark", None)
+
+
+def bind(specs, exchange, namespace):
+    """Put the tools into the action's globals; dots in a name make namespaces. Gives the tools by name."""
+    tools = {}
+    for spec in specs:
+        tool = (AsyncTool if spec["is_async"] else Tool)(spec, exchange)
+        tools[spec["name"]] = tool
+        *parents, last = spec["name"].split(".")
+        place = namespace
+        for parent in parents:
+            if not isinstance(place.get(parent), types.SimpleNamespace):
+                place[parent] = types.SimpleNamespace()
+            place = vars(place[parent])
+        place[last] = tool
+    return tools
+
+
+def error_of(reply):
+    """The exception an error message stands for: builtin classes keep their class, others become a ToolError."""
+    name, message = reply["error_type"], reply["message"]
+    own = _OWN_ERRORS.get(name)
+    if own is not None:
+        return own(message)
+    known = getattr(builtins, name, None)
+    if isinstance(known, type) and issubclass(known, Exception) and not issubclass(known, _NEVER_RAISED):
+        try:
+            return known(message)
+        except Exception:
+            pass  # some builtin classes want more than a message
+    return ToolError("%s: %s" % (name, message) if message else name)

@@ -1,0 +1,176 @@
+"""Lines over two file descriptors on an event loop: read as they come, written without ever blocking the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Protocol
+
+from hatchway.core.errors import TransportError
+
+CHUNK = 256 * 1024
+
+
+class LineSink(Protocol):
+    """Who takes what is read. Called on the loop; nothing comes after `on_end`."""
+
+    def on_line(self, line: bytes) -> None:
+        """One whole line, without its newline."""
+        ...
+
+    def on_end(self, problem: TransportError | EOFError) -> None:
+        """The other side closed its end, or broke the framing."""
+        ...
+
+
+class LineChannel:
+    """Newline-framed bytes. The descriptors are owned: `close` gives them back.
+
+    Args:
+        read_fd: Lines come from here.
+        write_fd: Lines go here.
+        max_line: A longer line ends the channel.
+    """
+
+    def __init__(self, read_fd: int, write_fd: int, *, max_line: int) -> None:
+        self._read_fd, self._write_fd = read_fd, write_fd
+        self._max_line = max_line
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sink: LineSink | None = None
+        self._half: list[bytes] = []
+        self._half_bytes = 0
+        self._is_reading = False
+        self._unsent = bytearray()
+        self._sent: asyncio.Future[None] | None = None
+        for fd in {read_fd, write_fd}:
+            os.set_blocking(fd, False)
+
+    def open(self, sink: LineSink) -> None:
+        """Start reading on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._sink = sink
+        self.resume()
+
+    def pause(self) -> None:
+        """Leave further bytes in the pipe; the other side blocks once it is full."""
+        if self._is_reading and self._loop is not None:
+            self._is_reading = False
+            self._loop.remove_reader(self._read_fd)
+
+    def resume(self) -> None:
+        """Read again."""
+        if not self._is_reading and self._loop is not None and self._sink is not None:
+            self._is_reading = True
+            self._loop.add_reader(self._read_fd, self._on_readable)
+
+    def detach(self) -> None:
+        """Stop reading and forget the loop; the channel can be opened again on another."""
+        self.pause()
+        if self._loop is not None and self._unsent:
+            self._loop.remove_writer(self._write_fd)
+        self._loop = self._sink = None
+
+    def read_available(self) -> None:
+        """Take what has arrived without waiting for the loop to notice."""
+        while self._sink is not None and self._on_readable():
+            pass
+
+    def send(self, data: bytes) -> asyncio.Future[None] | None:
+        """Write whole lines; None when all is written, else a future that is done when it is.
+
+        Raises:
+            TransportError: The other side is gone.
+        """
+        if not self._unsent:
+            written = self._write(data)
+            if written == len(data):
+                return None
+            data = memoryview(data)[written:]
+            loop = asyncio.get_running_loop()
+            self._sent = loop.create_future()
+            loop.add_writer(self._write_fd, self._on_writable)
+        self._unsent += data
+        return self._sent
+
+    def close(self) -> None:
+        """Give both descriptors back. Legal twice."""
+        self.detach()
+        self._settle(TransportError("the channel was closed"))
+        for fd in {self._read_fd, self._write_fd} - {-1}:
+            os.close(fd)
+        self._read_fd = self._write_fd = -1
+
+    def _on_readable(self) -> bool:
+        """Read once; whether there may be more."""
+        try:
+            data = os.read(self._read_fd, CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError as e:
+            self._end(TransportError(f"the channel broke: {os.strerror(e.errno or 0)}"))
+            return False
+        if not data:
+            self._end(TransportError("the channel ended inside a message") if self._half else EOFError("channel closed"))
+            return False
+        self._take(data)
+        return True
+
+    def _take(self, data: bytes) -> None:
+        lines = data.split(b"\n")
+        if self._half and len(lines) > 1:
+            self._half.append(lines[0])
+            lines[0] = b"".join(self._half)
+            self._half, self._half_bytes = [], 0
+        rest = lines.pop()
+        for line in lines:
+            if len(line) > self._max_line:
+                return self._too_long()
+            if self._sink is None:
+                return None
+            self._sink.on_line(line)
+        if rest:
+            self._half.append(rest)
+            self._half_bytes += len(rest)
+            if self._half_bytes > self._max_line:
+                return self._too_long()
+        return None
+
+    def _too_long(self) -> None:
+        self._half = []
+        self._end(TransportError(f"a message is longer than {self._max_line} bytes"))
+
+    def _end(self, problem: TransportError | EOFError) -> None:
+        self.pause()
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.on_end(problem)
+
+    def _write(self, data: bytes | bytearray | memoryview) -> int:
+        try:
+            return os.write(self._write_fd, data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as e:
+            raise TransportError(f"the channel broke: {os.strerror(e.errno or 0)}") from None
+
+    def _on_writable(self) -> None:
+        try:
+            del self._unsent[: self._write(memoryview(self._unsent)[:CHUNK])]
+        except TransportError as e:
+            self._settle(e)
+        else:
+            if not self._unsent:
+                self._settle(None)
+
+    def _settle(self, problem: TransportError | None) -> None:
+        if self._sent is None:
+            return
+        if self._write_fd >= 0:
+            self._sent.get_loop().remove_writer(self._write_fd)
+        self._unsent.clear()
+        sent, self._sent = self._sent, None
+        if not sent.done():
+            sent.set_exception(problem) if problem else sent.set_result(None)
+
+

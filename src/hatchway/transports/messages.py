@@ -1,0 +1,147 @@
+"""The messages between host and guest, written and checked on the host's side. README.md lists them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+from hatchway.core import codec
+from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
+from hatchway.core.errors import TransportError, ValueNotPortable, described
+from hatchway.core.limits import Limits
+from hatchway.core.sandbox import Functions
+from hatchway.core.transport import Completed, Failed, Idle
+from hatchway.core.values import to_wire
+
+MAX_ID, MAX_NAME = 64, 200
+_KINDS = ("syntax", "runtime", "value", "memory")
+
+Message = FunctionCall | Idle | Completed | Failed | None
+"""What a line says; None is the guest's `ready`."""
+
+
+def execute(code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool) -> bytes:
+    """The order to run an action.
+
+    Raises:
+        ValueNotPortable: An input cannot cross.
+    """
+    order = {
+        "type": "execute",
+        "code": code,
+        "functions": [spec(as_signature(f)) for f in functions],
+        "limits": {
+            "value_bytes": limits.value_bytes,
+            "memory_bytes": limits.memory_bytes,
+            "open_files": limits.open_files,
+            "file_bytes": limits.file_bytes,
+        },
+        "is_session": is_session,
+    }
+    packed = to_wire(dict(inputs), root="inputs")
+    if len(packed) > limits.value_bytes:
+        raise too_large("inputs", len(packed), limits.value_bytes)
+    return to_wire(order)[:-1] + b',"inputs":' + packed + b"}\n"
+
+
+def spec(function: FunctionSignature) -> dict[str, Any]:
+    """A signature as the guest is told it."""
+    return {"name": function.name, "is_async": function.is_async, "stub": function.stub or _bare_stub(function)}
+
+
+def _bare_stub(function: FunctionSignature) -> str:
+    """Text that has at least the parameters, for a function that came without its own."""
+    if function.parameters is None:
+        return ""
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in function.parameters.parameters.values()]
+    name = function.name.rpartition(".")[2]
+    return f"{'async ' if function.is_async else ''}def {name}{inspect.Signature(plain)}: ..."
+
+
+def result(call_id: str, value: Any, *, limit: int) -> bytes:
+    """The answer to a call.
+
+    Raises:
+        ValueNotPortable: The value cannot cross, or takes more than `limit` bytes.
+    """
+    packed = to_wire(value, root="result")
+    if len(packed) > limit:
+        raise too_large("the result", len(packed), limit)
+    return b'{"type":"result","call_id":"%s","value":%s}\n' % (call_id.encode("ascii"), packed)
+
+
+def error(call_id: str, raised: BaseException) -> bytes:
+    """The answer to a call that failed."""
+    told = described(raised)
+    message = told["message"]
+    if isinstance(raised, KeyError) and len(raised.args) == 1 and isinstance(raised.args[0], str):
+        message = raised.args[0]  # str() of a KeyError quotes its key, and the guest's would quote it again
+    return to_wire({"type": "error", "call_id": call_id, "error_type": told["type"], "message": message}) + b"\n"
+
+
+def too_large(what: str, size: int, limit: int) -> ValueNotPortable:
+    """The error for a value past `Limits.value_bytes`."""
+    return ValueNotPortable(f"{what} takes {size} bytes on the wire, the limit is {limit}", path=what)
+
+
+def parse(line: bytes) -> tuple[Message, int | None]:
+    """What a line from a guest says, and the standstill it claims if one rides on a call. Trusts nothing.
+
+    Raises:
+        TransportError: It is no message.
+    """
+    try:
+        message = codec.loads(line)
+    except codec.Malformed as e:
+        raise TransportError(f"a message is not readable: {e}") from None
+    if type(message) is not dict:
+        raise TransportError("a message is not an object")
+    fields = cast("dict[str, Any]", message)
+    match fields.get("type"):
+        case "function_call":
+            return _call(fields), _count(fields.get("idle"))
+        case "idle":
+            answers = _count(fields.get("answers"))
+            if answers is None:
+                raise TransportError("an idle message without its count")
+            return Idle(answers), None
+        case "execution_complete":
+            return Completed(fields.get("output")), None
+        case "execution_failed":
+            return _failed(fields), None
+        case "ready":
+            return None, None
+        case _:
+            raise TransportError("a message of unknown type")
+
+
+def _call(fields: dict[str, Any]) -> FunctionCall:
+    call_id, name, args, kwargs = (fields.get(k) for k in ("call_id", "function_name", "args", "kwargs"))
+    if type(call_id) is not str or not 0 < len(call_id) <= MAX_ID or not call_id.isascii() or not call_id.isprintable():
+        raise TransportError("a call without a proper id")
+    if '"' in call_id or "\\" in call_id:
+        raise TransportError("a call without a proper id")
+    if type(name) is not str or not 0 < len(name) <= MAX_NAME:
+        raise TransportError("a call without a proper function name")
+    if type(args) is not list or type(kwargs) is not dict:
+        raise TransportError("a call without proper arguments")
+    named = cast("dict[Any, Any]", kwargs)
+    if any(type(key) is not str for key in named):
+        raise TransportError("a call without proper arguments")
+    return FunctionCall(call_id=call_id, function_name=name, args=tuple(cast("list[Any]", args)), kwargs=named)
+
+
+def _failed(fields: dict[str, Any]) -> Failed:
+    kind, message = fields.get("kind"), fields.get("message")
+    if kind not in _KINDS or type(message) is not str:
+        raise TransportError("a failure without its kind or message")
+    return Failed(kind=cast('Literal["syntax", "runtime", "value", "memory"]', kind), message=message)
+
+
+def _count(value: object) -> int | None:
+    if value is None:
+        return None
+    if type(value) is not int or value < 0:
+        raise TransportError("an idle claim without a proper count")
+    return value

@@ -1,0 +1,44 @@
+"""Every example runs as a stranger would run it and prints what it promises."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PRINTS = {
+    "hello.py": "printed: asked for 2 prices\noutput:  7.5\n",
+    "parallel.py": f"lengths: {list(range(20))}\n20 calls of 0.2 s each: in parallel\n",
+    "approval.py": "ada: sent 'lunch?'\nbob: sent 'lunch at noon?'\ncat: on holiday\n",
+    "session.py": (
+        "in a session: [3.14, 12.57, 28.27]\noutside it:   NameError: name 'area' is not defined\n"
+    ),
+    "events.py": (
+        "code says: measuring\n"
+        "returned:  thermometer 20\n"
+        "asked:     set_oven {'celsius': 180}\n"
+        "returned:  set_oven None\n"
+        "failed:    thermometer KeyError: 'moon'\n"
+        "code says: never mind: KeyError: 'moon'\n"
+    ),
+    "pull_loop.py": (
+        "call:   add (20, 22)\ncall:   add ('one', 'two')\nstdout: caught: add takes numbers\noutput: 42\n"
+    ),
+}  # fmt: skip
+
+
+def test_every_example_is_tried() -> None:
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(PRINTS)
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_an_example_prints_what_it_promises(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (ran.stderr, ran.stdout, ran.returncode) == ("", PRINTS[name], 0)
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_an_example_is_short(name: str) -> None:
+    assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) < 60
