@@ -9,13 +9,15 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pydantic_monty as pm
-from serving import Job, actions, add_async, nap, serve
+from serving import Job, actions, add, add_async, nap, serve
 
+STYLE = sys.argv[1]
+"""`def` or `async`: how `add` is offered."""
 TOOLS = {"add": add_async, "nap": nap}
 
 
 async def pull(session: Any, code: str) -> Any:
-    """The value of an action; a call that is not awaited at once runs as a task of its own."""
+    """The value of an action; calls of `async def` tools run as tasks, those of `def` tools are answered at once."""
     tasks: dict[int, asyncio.Task[Any]] = {}
     snapshot = await session.feed_start(code)
     while True:
@@ -23,9 +25,8 @@ async def pull(session: Any, code: str) -> Any:
             case pm.MontyComplete():
                 return snapshot.output
             case pm.AsyncFutureSnapshot():
-                waiting = [tasks[call_id] for call_id in snapshot.pending_call_ids]
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                done = {call_id: task for call_id, task in tasks.items() if task.done()}
+                await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+                done = [call_id for call_id, task in tasks.items() if task.done()]
                 snapshot = await snapshot.resume({i: {"return_value": tasks.pop(i).result()} for i in done})
             case pm.AsyncFunctionSnapshot():
                 snapshot = await _call(snapshot, tasks)
@@ -34,10 +35,10 @@ async def pull(session: Any, code: str) -> Any:
 
 
 async def _call(snapshot: Any, tasks: dict[int, asyncio.Task[Any]]) -> Any:
-    calling = TOOLS[snapshot.function_name](*snapshot.args, **snapshot.kwargs)
-    if snapshot.allow_eager_await or "--sync" in sys.argv:
-        return await snapshot.resume({"return_value": await calling})
-    tasks[snapshot.call_id] = asyncio.create_task(calling)
+    name, args, kwargs = snapshot.function_name, snapshot.args, snapshot.kwargs
+    if name == "add" and STYLE == "def":
+        return await snapshot.resume({"return_value": add(*args, **kwargs)})
+    tasks[snapshot.call_id] = asyncio.create_task(TOOLS[name](*args, **kwargs))
     return await snapshot.resume({"future": ...})
 
 
@@ -48,7 +49,7 @@ async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
         async with pool.checkout(limits={"max_suspensions": 10**9}) as session:
             return await pull(session, code)
 
-    awaited = "" if "--sync" in sys.argv else "await "
+    awaited = "" if STYLE == "def" else "await "
     return actions(run, lambda a, b: f"{awaited}add({a}, {b})", lambda i: f"nap({i})")
 
 

@@ -1,10 +1,9 @@
-"""The command as a user runs it: a process of its own."""
+"""The command as a user runs it: a process of its own, with or without a terminal."""
 
 import json
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -15,6 +14,9 @@ from typing import Any
 import pytest
 
 HATCHWAY = [sys.executable, "-W", "error", "-m", "hatchway"]
+TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 class Hatchway:
@@ -24,45 +26,47 @@ class Hatchway:
         self.cwd = cwd
 
     def __call__(self, *args: str, stdin: str | bytes = "", **env: str) -> subprocess.CompletedProcess[str]:
-        """Run it to its end; its output is text."""
+        """Run it to its end."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
+        command, env = [*HATCHWAY, *args], os.environ | {"COLUMNS": "100"} | env
         ran = subprocess.run(
-            [*HATCHWAY, *args], input=given, capture_output=True, cwd=self.cwd, env=os.environ | env, timeout=60
+            command, input=given, capture_output=True, cwd=self.cwd, env=env, timeout=60, start_new_session=True
         )
-        out, err = ran.stdout.decode(), ran.stderr.decode()
-        return subprocess.CompletedProcess(ran.args, ran.returncode, out, err)
+        return subprocess.CompletedProcess(command, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
     def json(self, *args: str, **options: Any) -> Any:
         """Run it and read the one JSON object it prints."""
         return json.loads(self(*args, **options).stdout)
 
     def file(self, name: str, text: str) -> str:
-        """A file beside it."""
+        """Write a file beside it; its name."""
         (self.cwd / name).write_text(text, encoding="utf-8")
         return name
 
 
-@pytest.fixture
-def hatchway(tmp_path: Path) -> Hatchway:
-    """The command, in a directory of its own."""
-    return Hatchway(tmp_path)
-
-
 class Screen:
-    """`hatchway` at a pseudo-terminal of 100 columns, typed at by a test."""
+    """`hatchway` at a terminal of 100 columns, typed at by a test."""
 
-    def __init__(self, pid: int, fd: int) -> None:
-        self.pid = pid
-        self._fd = fd
+    def __init__(self, command: list[str], cwd: Path, stdin: int | None) -> None:
+        self._fd, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", TAKE_TERMINAL, *command],
+            stdin=theirs if stdin is None else stdin,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=cwd,
+            env=os.environ | {"COLUMNS": "100", "TERM": "dumb"},
+            start_new_session=True,
+        )
+        os.close(theirs)
         self.text = ""
 
-    def wait_for(self, text: str, times: int = 1, seconds: float = 30) -> None:
+    def wait_for(self, text: str, times: int = 1) -> None:
         """Read until the text stands on the screen so many times."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + 30
         while self.text.count(text) < times:
             assert time.monotonic() < until, self.text
-            if not self._read():
-                raise AssertionError(f"ended without {text!r}: {self.text}")
+            assert self._read(), f"ended without {text!r}: {self.text}"
 
     def type(self, keys: str) -> None:
         """Press keys."""
@@ -72,42 +76,40 @@ class Screen:
         """Read to the end; the exit code."""
         while self._read():
             pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._process.wait(30)
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._fd)
 
     def _read(self) -> bool:
         if not select.select([self._fd], [], [], 0.2)[0]:
-            return True
+            return self._process.poll() is None
         try:
             piece = os.read(self._fd, 65536)
-        except OSError:  # Linux says EIO when the last program at a terminal ends
+        except OSError:  # Linux says EIO once the last program at a terminal has ended
             return False
-        self.text += piece.decode(errors="replace")
+        self.text += piece.decode(errors="replace").replace("\r\n", "\n")
         return bool(piece)
 
 
 @pytest.fixture
+def hatchway(tmp_path: Path) -> Hatchway:
+    """The command, in a directory of its own."""
+    return Hatchway(tmp_path)
+
+
+@pytest.fixture
 def at_terminal(tmp_path: Path) -> Iterator[Callable[..., Screen]]:
-    """Starts the command at a terminal; whatever still runs at the end is killed."""
+    """Starts the command at a terminal."""
     screens: list[Screen] = []
 
-    def start(*args: str) -> Screen:
-        pid, fd = pty.fork()
-        if pid == 0:
-            os.chdir(tmp_path)
-            os.execve(sys.executable, [*HATCHWAY, *args], os.environ | {"COLUMNS": "100", "TERM": "dumb"})
-        screens.append(Screen(pid, fd))
+    def start(*args: str, stdin: int | None = None) -> Screen:
+        screens.append(Screen([*HATCHWAY, *args], tmp_path, stdin))
         return screens[-1]
 
     yield start
     for screen in screens:
-        with_suppressed_kill(screen.pid)
-        os.close(screen._fd)
-
-
-def with_suppressed_kill(pid: int) -> None:
-    """End a process that may have ended."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    except (ProcessLookupError, ChildProcessError):
-        return
+        screen.close()

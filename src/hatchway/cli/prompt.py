@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import click
@@ -10,11 +11,12 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from hatchway.cli.display import argument_lines, neutral
+from hatchway.cli.display import argument_lines, make_console, neutral
 from hatchway.cli.exits import Exit
-from hatchway.cli.terminal import Terminal
+from hatchway.cli.terminal import Terminal, find_terminal
 from hatchway.core.decisions import Allow, Decision, Deny
-from hatchway.core.events import ApprovalRequest
+from hatchway.core.events import AgentEvent, ApprovalRequest
+from hatchway.mode.mode import CodeMode
 
 Asker = Callable[[ApprovalRequest], Awaitable[Decision]]
 """Answers one request."""
@@ -76,6 +78,26 @@ class Person:
         panel, cut = request_panel(request.tool_name, request.tool_args, limit)
         self._console.print(panel)
         return cut
+
+
+@contextmanager
+def asking(*, yes: bool, otherwise: Asker, stdin_is_code: bool = False) -> Generator[Asker]:
+    """Whoever answers here: `--yes`, the person at the terminal, or `otherwise` when there is no terminal."""
+    terminal = None if yes else find_terminal(stdin_is_code=stdin_is_code)
+    if terminal is None:
+        yield say_yes if yes else otherwise
+        return
+    with terminal:
+        yield Person(terminal, make_console(stderr=True))
+
+
+async def drive(mode: CodeMode, code: str, show: Callable[[AgentEvent], None], ask: Asker) -> None:
+    """Run one action, show each of its events and get its questions answered; leaving early kills the code."""
+    async with aclosing(mode.stream(code)) as events:
+        async for event in events:
+            show(event)
+            if isinstance(event, ApprovalRequest):
+                event.approve(await ask(event))
 
 
 def decided(answer: str) -> Decision | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hatchway.core.errors import InvalidSetting
+
+T = TypeVar("T")
 
 
 class FileMount(NamedTuple):
@@ -32,14 +34,13 @@ INPUT_ROOT = PurePosixPath("/input")
 """Where relative mount paths land."""
 
 
-def as_file_mounts(mounts: FileMountInput | Iterable[FileMountInput]) -> tuple[FileMount, ...]:
+def as_file_mounts(mounts: Iterable[FileMountInput]) -> tuple[FileMount, ...]:
     """Mounts with absolute, normal paths on both sides.
 
     Raises:
         InvalidSetting: A host path does not exist, a mount path leaves its root, or two share one mount path.
     """
-    given = [mounts] if isinstance(mounts, str | FileMount) else list(mounts)
-    resolved = [_file_mount(m) for m in given]
+    resolved = [_file_mount(m) for m in _several("file_mounts", mounts)]
     seen: dict[str, FileMount] = {}
     for mount in resolved:
         if mount.mount_path in seen:
@@ -61,10 +62,9 @@ def _file_mount(mount: FileMountInput) -> FileMount:
     return FileMount(host.resolve(), str(inside if inside.is_absolute() else INPUT_ROOT / inside))
 
 
-def as_allowed_domains(domains: AllowedDomainInput | Iterable[AllowedDomainInput]) -> tuple[AllowedDomain, ...]:
+def as_allowed_domains(domains: Iterable[AllowedDomainInput]) -> tuple[AllowedDomain, ...]:
     """Domains with upper-case methods and lower-case targets."""
-    given = [domains] if isinstance(domains, str | AllowedDomain) else list(domains)
-    return tuple(_allowed_domain(d) for d in given)
+    return tuple(_allowed_domain(d) for d in _several("allowed_domains", domains))
 
 
 def _allowed_domain(domain: AllowedDomainInput) -> AllowedDomain:
@@ -73,3 +73,9 @@ def _allowed_domain(domain: AllowedDomainInput) -> AllowedDomain:
     target, methods = domain
     names = (methods,) if isinstance(methods, str) else methods
     return AllowedDomain(target.strip().rstrip(".").lower(), tuple(m.upper() for m in names) if names else None)
+
+
+def _several(setting: str, given: Iterable[T]) -> Iterable[T]:
+    if isinstance(given, str | FileMount | AllowedDomain):
+        raise InvalidSetting(f"{setting} takes a list, not one entry", hint=f"{setting}=[{given!r}]")
+    return given

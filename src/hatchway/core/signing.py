@@ -13,6 +13,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from hatchway.core.errors import CheckpointRefused, InvalidSetting
 
@@ -94,12 +95,12 @@ def unseal(sealed: bytes, expected: Mapping[str, str], *, key: bytes | None = No
 
 def _claims(head: bytes) -> dict[str, str]:
     try:
-        claims = json.loads(head)
+        claims: Any = json.loads(head)
     except (ValueError, RecursionError):
         claims = None
-    if not isinstance(claims, dict) or claims.get("magic") != _MAGIC:
+    if not isinstance(claims, dict) or cast(dict[str, str], claims).get("magic") != _MAGIC:
         raise CheckpointRefused("it is not a checkpoint of ours")
-    return claims  # pyright: ignore[reportUnknownVariableType]
+    return cast(dict[str, str], claims)
 
 
 def _signature(key: bytes, head: bytes, payload: bytes) -> bytes:

@@ -21,6 +21,7 @@ from hatchway.journal.memory import MemoryJournal, RunRecord
 from hatchway.mode.passage import Passage
 from hatchway.mode.prompt import build_code_mode_prompt
 from hatchway.mode.run import Run
+from hatchway.mode.session import ModeSession, finished
 from hatchway.mode.stream import streamed
 from hatchway.mode.threads import ToolThreads
 from hatchway.sandboxes.registry import shared_sandbox
@@ -90,7 +91,7 @@ class CodeMode:
             SandboxUnavailable, SandboxCrashed, TransportError: The host failed.
         """
         sandbox = await self._open()
-        return await self._finished(self._new_run(sandbox, limits), code, inputs)
+        return await finished(self._new_run(sandbox, limits), code, inputs)
 
     async def stream(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -104,7 +105,7 @@ class CodeMode:
             SandboxUnavailable, SandboxCrashed, TransportError: The host failed.
         """
         sandbox = await self._open()
-        async for event in streamed(lambda: self._new_run(sandbox, limits), code, inputs, asks=self._approve is None):
+        async for event in streamed(self._new_run(sandbox, limits), code, inputs, asks=self._approve is None):
             yield event
 
     @asynccontextmanager
@@ -112,7 +113,7 @@ class CodeMode:
         """A kept interpreter: names, imports and functions persist from action to action."""
         sandbox = await self._open()
         async with sandbox.session(limits=limits or self.limits) as session:
-            yield ModeSession(self, session)
+            yield ModeSession(lambda limits: self._new_run(session, limits), asks=self._approve is None)
 
     async def resume(self, run_id: str, decisions: Mapping[str, bool | Decision] | None = None) -> ExecutionResult:
         """Go on with a paused run, settling all or some of its pending calls.
@@ -192,12 +193,6 @@ class CodeMode:
             journal=self._journal,
         )
 
-    async def _finished(self, run: Run, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult:
-        outcome = await run.start(code, inputs)
-        if isinstance(outcome, ExecutionResult):
-            return outcome
-        raise ApprovalRequired(run.run_id, outcome.pending)
-
     async def _resumed(self, record: RunRecord, decisions: Mapping[str, Decision]) -> ExecutionResult:
         run: Run = record.live
         outcome = await run.resume(decisions)
@@ -207,30 +202,6 @@ class CodeMode:
 
     async def _ask(self, call: FunctionCall) -> Decision | None:
         return None if self._approve is None else await ask(self._approve, call, self._threads.run)
-
-
-class ModeSession:
-    """Actions in one kept interpreter, each driven through the gate."""
-
-    def __init__(self, mode: CodeMode, session: CodeSession) -> None:
-        self._mode = mode
-        self._session = session
-
-    async def run(
-        self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
-    ) -> ExecutionResult:
-        """As `CodeMode.run`, with the state kept."""
-        mode = self._mode
-        return await mode._finished(mode._new_run(self._session, limits), code, inputs)
-
-    async def stream(
-        self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
-    ) -> AsyncGenerator[AgentEvent, None]:
-        """As `CodeMode.stream`, with the state kept."""
-        mode = self._mode
-        new = lambda: mode._new_run(self._session, limits)  # noqa: E731
-        async for event in streamed(new, code, inputs, asks=mode._approve is None):
-            yield event
 
 
 def _nobody_listens(event: AgentEvent) -> None:

@@ -95,6 +95,7 @@ class Passage:
         arguments = tool.prepare(call.kwargs)
         if tool.takes_context:
             arguments[tool.takes_context] = _context(admitted, run_id)
+        deadline = None
         try:
             if tool.timeout is None:
                 return await self._invoke(tool, arguments)
@@ -105,7 +106,7 @@ class Passage:
                 raise
             raise ToolError(f"the tool {tool.name} was cancelled") from None
         except TimeoutError as e:
-            if tool.timeout is not None and deadline.expired():
+            if deadline is not None and deadline.expired():
                 raise ToolError(f"the tool {tool.name} took longer than {tool.timeout:g} s") from None
             raise _tool_failed(e) from e
         except ToolError:

@@ -135,5 +135,5 @@ def _text(result: ExecutionResult) -> str | None:
 def _hint(message: str, names: Sequence[str]) -> str:
     """A name the code does not know may be a tool's name spelled wrong."""
     unknown = _UNDEFINED.findall(message)
-    close = get_close_matches(unknown[-1], names, n=3) if unknown else []
+    close = get_close_matches(str(unknown[-1]), names, n=3) if unknown else list[str]()
     return f"did you mean the tool {' or '.join(close)}?" if close else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,17 +15,16 @@ from hatchway.mode.run import Run
 
 
 async def streamed(
-    new_run: Callable[[], Run], code: str, inputs: Mapping[str, Any] | None, *, asks: bool
+    run: Run, code: str, inputs: Mapping[str, Any] | None, *, asks: bool
 ) -> AsyncGenerator[AgentEvent, None]:
     """The events of one run; leaving the loop early kills it.
 
     Args:
-        new_run: Makes the run to start.
+        run: The run, not started yet.
         code: Its code.
         inputs: Its inputs.
         asks: Calls to be asked about come as `ApprovalRequest` events; otherwise the run's own way of asking holds.
     """
-    run = new_run()
     events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
     listener = run.emit
 

@@ -6,11 +6,11 @@ import sys
 import types
 import typing
 from collections.abc import Collection, Iterable, Iterator
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import typing_extensions
 
-_LAZY = {Iterable: list, Iterator: list, Collection: list}
+_LAZY: dict[Any, Any] = {Iterable: list, Iterator: list, Collection: list}
 """Values that crossed the wall are whole; pydantic would check an iterable only while the tool reads it."""
 _Twins = dict[Any, Any]
 
@@ -18,16 +18,19 @@ _Twins = dict[Any, Any]
 def for_pydantic(annotation: Any, twins: _Twins | None = None) -> Any:
     """The annotation with its lazy containers and its `typing.TypedDict`s replaced, at any depth."""
     twins = {} if twins is None else twins
-    if annotation in _LAZY:
+    if isinstance(annotation, list):  # the parameters of a Callable
+        return cast(Any, annotation)
+    if isinstance(annotation, type) and annotation in _LAZY:
         return list[Any]
     if typing_extensions.is_typeddict(annotation):
         return _twin(annotation, twins)
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin: Any = get_origin(annotation)
+    parts: tuple[Any, ...] = get_args(annotation)
     if origin is None or origin is typing.Literal:
         return annotation
     if origin is Annotated:
         return Annotated[(for_pydantic(parts[0], twins), *annotation.__metadata__)]
-    replaced = tuple(for_pydantic(part, twins) if not isinstance(part, list) else part for part in parts)
+    replaced = tuple(for_pydantic(part, twins) for part in parts)
     if origin not in _LAZY and all(new is old for new, old in zip(replaced, parts, strict=True)):
         return annotation
     if origin in (Union, types.UnionType):
@@ -40,7 +43,7 @@ def _twin(cls: Any, twins: _Twins) -> Any:
     if sys.version_info >= (3, 12) or type(cls).__module__ != "typing":
         return cls
     if cls not in twins:
-        twin: Any = typing_extensions.TypedDict(cls.__name__, {})  # pyright: ignore[reportGeneralTypeIssues]
+        twin: Any = cast(Any, typing_extensions.TypedDict)(cls.__name__, {})
         twins[cls] = twin  # before its members, which may refer to it
         members = typing.get_type_hints(cls, include_extras=True)
         twin.__annotations__ = {name: for_pydantic(hint, twins) for name, hint in members.items()}

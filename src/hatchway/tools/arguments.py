@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from copy import copy
+from typing import Any, Self, cast
 
 from hatchway.core.errors import InvalidTool, ToolError
 from hatchway.tools.parameters import Kind, Parameter, parameters_of, takes_more
@@ -15,12 +16,23 @@ from hatchway.tools.schema import compile_schema
 class Arguments(ABC):
     """How one tool takes its arguments."""
 
+    parameters: dict[str, Any]
+    """The JSON schema of the arguments."""
+    by_key: tuple[Parameter, ...] = ()
+    """Parameters whose names are no identifiers; they are given by `**`."""
+
     def __init__(self, tool: str, takes: tuple[Parameter, ...]) -> None:
         self.tool = tool
         self.takes = takes
         by_position = (Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD)
         self._positional = tuple(each.name for each in takes if each.kind in by_position)
         self._rest = next((each.name for each in takes if each.kind is Kind.VAR_POSITIONAL), None)
+
+    def named(self, tool: str) -> Self:
+        """The same for a tool of another name."""
+        other = copy(self)
+        other.tool = tool
+        return other
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by name, as they came. Defaults are not filled in.
@@ -73,10 +85,12 @@ class SchemaArguments(Arguments):
     """Arguments a JSON schema describes; the function gets them as JSON types."""
 
     def __init__(self, tool: str, schema: dict[str, Any]) -> None:
-        self._check = compile_schema(_object_schema(schema))
-        super().__init__(tool, parameters_of(schema))
-        properties = cast(dict[str, Any], schema.get("properties", {}))
-        self._known = None if takes_more(schema) else frozenset(properties)
+        self.parameters = _object_schema(schema)
+        self._check = compile_schema(self.parameters)
+        takes, self.by_key = parameters_of(self.parameters)
+        super().__init__(tool, takes)
+        known = frozenset(each.name for each in (*takes, *self.by_key))
+        self._known = None if takes_more(self.parameters) else known
 
     def check(self, arguments: dict[str, Any]) -> None:
         """Raise ToolError unless the schema fits and every name is one of its own."""

@@ -46,7 +46,7 @@ class FunctionArguments(Arguments):
 
     def check(self, arguments: dict[str, Any]) -> None:
         """Raise ToolError unless they fit."""
-        if not self._deceptive:
+        if not self._deceptive and self._hidden.isdisjoint(arguments):
             try:
                 self._validate(self._packed(arguments), strict=True, by_alias=False, by_name=True)
                 return
@@ -84,6 +84,17 @@ class FunctionArguments(Arguments):
             raise self.refuse([_problem(each, packed) for each in found]) from None
 
 
+def result_schema(gives: Hint) -> dict[str, Any] | None:
+    """The JSON schema of a result; None when its annotation says nothing JSON could say."""
+    if gives.annotation in (Any, REQUIRED):
+        return None
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(for_pydantic(gives.annotation))
+        return adapter.json_schema(by_alias=False, mode="serialization", schema_generator=_SchemaWriter)
+    except Exception:
+        return None
+
+
 def _problem(error: Mapping[str, Any], packed: Mapping[str, Any]) -> Problem:
     """pydantic's own words for what only its validators know; its location also names types: those are left out."""
     path: list[Any] = []
@@ -112,7 +123,7 @@ def _adapter(tool: str, takes: tuple[Parameter, ...]) -> tuple[TypeAdapter[Any],
 
 def _build(tool: str, takes: tuple[Parameter, ...]) -> TypeAdapter[Any]:
     members = {_MORE if each.kind is Kind.VAR_KEYWORD else each.name: _member(each) for each in takes}
-    container: Any = typing_extensions.TypedDict(tool, members)  # pyright: ignore[reportGeneralTypeIssues]
+    container: Any = cast(Any, typing_extensions.TypedDict)(tool, members)
     container.__pydantic_config__ = ConfigDict(extra="forbid")
     adapter: TypeAdapter[Any] = TypeAdapter(container)
     _json_schema(adapter)  # what has no JSON schema is found out here

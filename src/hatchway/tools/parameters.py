@@ -46,25 +46,21 @@ class Parameter:
     description: str = ""
 
 
-def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
-    """The parameters a JSON schema describes: the required ones first, each group in the schema's order.
+def parameters_of(schema: Mapping[str, Any]) -> tuple[tuple[Parameter, ...], tuple[Parameter, ...]]:
+    """The parameters a JSON schema describes, and those that can be given by `**` only.
 
-    What cannot be a Python parameter (a name like `from` or `x-y`, a name the schema leaves open) is left to `**kwargs`.
+    Required ones come first, each group in the schema's order. A name Python cannot give a parameter (`from`, `x-y`),
+    and names the schema leaves open, make the tool take `**kwargs`.
     """
     body = _body(schema)
-    properties = cast(dict[str, Any], body.get("properties", {}))
-    named = [_parameter(name, body, schema) for name in properties if is_parameter_name(name)]
-    named.sort(key=lambda parameter: parameter.default is not REQUIRED)
-    if len(named) == len(properties) and not takes_more(schema):
-        return tuple(named)
-    more = "kwargs" if "kwargs" not in properties else "more_kwargs"
-    return (*named, Parameter(name=more, type=Hint(Any), kind=Kind.VAR_KEYWORD))
-
-
-def unnameable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties whose names no Python parameter can have."""
-    properties = cast(dict[str, Any], _body(schema).get("properties", {}))
-    return {name: part for name, part in properties.items() if not is_parameter_name(name)}
+    found = [_parameter(name, body, schema) for name in cast(dict[str, Any], body.get("properties", {}))]
+    found.sort(key=lambda parameter: parameter.default is not REQUIRED)
+    takes = tuple(each for each in found if is_parameter_name(each.name))
+    by_key = tuple(each for each in found if not is_parameter_name(each.name))
+    if by_key or takes_more(schema):
+        more = "kwargs" if all(each.name != "kwargs" for each in takes) else "more_kwargs"
+        takes += (Parameter(name=more, type=Hint(Any), kind=Kind.VAR_KEYWORD),)
+    return takes, by_key
 
 
 def takes_more(schema: Mapping[str, Any]) -> bool:

@@ -35,6 +35,8 @@ class Reading:
     """Its result; Any when it does not say."""
     context: str | None
     """The name of the parameter that takes the `CallContext`."""
+    hidden: frozenset[str]
+    """The parameters it has that are not in `takes`."""
     call: Callable[..., Any]
     """Takes every argument by its name."""
 
@@ -53,14 +55,15 @@ def read_callable(function: Callable[..., Any]) -> Reading:
     context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
     description = inspect.getdoc(body) or ""
     described = parameter_descriptions(description)
-    bound = _bound_names(function)
-    offered = [each for each in signature.parameters.values() if each.name != context and each.name not in bound]
+    hidden = frozenset(_bound_names(function) | ({context} if context else set()))
+    offered = [each for each in signature.parameters.values() if each.name not in hidden]
     return Reading(
         name=name,
         description=description,
         takes=tuple(_parameter(each, hints, described.get(each.name, "")) for each in offered),
         gives=Hint(function if isinstance(function, type) else hints.get("return", Any)),
         context=context,
+        hidden=hidden,
         call=_by_name(function, signature),
     )
 
@@ -68,7 +71,7 @@ def read_callable(function: Callable[..., Any]) -> Reading:
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether calling it gives a coroutine: `async def`, a partial of one, an object whose `__call__` is one."""
     inner = _unpartial(function)
-    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(getattr(type(inner), "__call__", None))  # noqa: B004
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(cast(Any, type(inner)).__call__)
 
 
 def _unpartial(function: Any) -> Any:
@@ -93,7 +96,7 @@ def _body(function: Any) -> Any:
         return cast(Any, function).__init__
     if isinstance(function, types.MethodType):
         return inspect.unwrap(function.__func__)
-    return function if hasattr(function, "__name__") else inspect.unwrap(type(function).__call__)
+    return function if hasattr(function, "__name__") else inspect.unwrap(cast(Any, type(function)).__call__)
 
 
 def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:

@@ -16,22 +16,17 @@ connection dropped posts the same bytes again: calls are known by their id, and 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import secrets
 from typing import Any
 
-from hatchway.core.errors import InvalidSetting, TransportError, described
+from hatchway.core.errors import InvalidSetting, TransportError
 from hatchway.core.limits import MIB
 from hatchway.core.sandbox import Functions
 from hatchway.core.transport import CallbackTransport, Received, TransportConfig
-from hatchway.core.values import to_wire
-from hatchway.transports.http_calls import Calls, Outbox
-from hatchway.transports.http_connection import Reply
-from hatchway.transports.http_head import Refused
-from hatchway.transports.http_inbox import Inbox
-from hatchway.transports.http_messages import Message, call_of, claim_of, decoded, end_of
+from hatchway.transports.http_exchange import HttpExchange
 from hatchway.transports.http_server import HttpServer
+from hatchway.transports.http_stub import stub_code
 
 POLL_SECONDS = 240.0
 """A request that waits is answered `202` after this: no proxy sees the connection idle for long."""
@@ -80,15 +75,7 @@ class HttpCallbackTransport(CallbackTransport):
         self._max_body_bytes = max_body_bytes
         self._poll_seconds = poll_seconds
         self._server: HttpServer | None = None
-        self._bound_port = 0
-        self._reset()
-
-    def _reset(self) -> None:
-        self._calls = Calls()
-        self._inbox: asyncio.Queue[tuple[Received | TransportError, int]] = asyncio.Queue()
-        self._queued_bytes = 0
-        self._end: bytes | None = None
-        self._broken: TransportError | None = None
+        self._exchange: HttpExchange | None = None
 
     async def start(self, available_functions: Functions) -> TransportConfig:
         """Listen, with a token made for this execution.
@@ -98,23 +85,19 @@ class HttpCallbackTransport(CallbackTransport):
         """
         if self._server is not None:
             raise TransportError("this transport already serves an execution", hint="use one transport per execution")
-        self._reset()
         token = secrets.token_urlsafe(32)
-        handlers = {"/call": self._on_call, "/complete": self._on_complete}
-        self._server = HttpServer(handlers, token=token, max_body_bytes=self._max_body_bytes)
-        try:
-            self._bound_port = await self._listen(self._server, self._port)
-        except TransportError:
-            self._server = None
-            raise
+        exchange = HttpExchange(value_bytes=self._max_body_bytes, poll_seconds=self._poll_seconds)
+        server = HttpServer(exchange.handlers, token=token, max_body_bytes=self._max_body_bytes)
+        await self._listen(server, self._port)
+        self._server, self._exchange = server, exchange
         env_vars = {URL_VARIABLE: self.url, TOKEN_VARIABLE: token}
         return TransportConfig(stub_code=stub_code(available_functions), env_vars=env_vars)
 
     @property
     def url(self) -> str:
-        """Where the guest posts to."""
+        """Where the guest posts to. Raises TransportError before `start`."""
         address = f"[{self._host}]" if ":" in self._host else self._host
-        return self._public_url or f"http://{address}:{self._bound_port}"
+        return self._public_url or f"http://{address}:{self._opened()[0].port}"
 
     async def restart(self) -> None:
         """Close the server and open it again on the same port; token and calls stay, and the guest finds it again.
@@ -122,42 +105,44 @@ class HttpCallbackTransport(CallbackTransport):
         Raises:
             TransportError: The port was taken meanwhile, or the transport is not started.
         """
-        if self._server is None:
-            raise TransportError("this transport is not started")
-        await self._server.close()
-        await self._listen(self._server, self._bound_port)
+        server, _ = self._opened()
+        port = server.port
+        await server.close()
+        await self._listen(server, port)
 
-    async def _listen(self, server: HttpServer, port: int) -> int:
+    async def receive(self) -> Received:
+        """As the contract says; EOFError also after the end of the code was given."""
+        return await self._opened()[1].receive()
+
+    async def send_result(self, value: Any, *, call_id: str | None = None) -> None:
+        """As the contract says; also past `max_body_bytes` a value cannot cross."""
+        await self._opened()[1].send_result(value, call_id)
+
+    async def send_error(self, error: BaseException, *, call_id: str | None = None) -> None:
+        """As the contract says."""
+        await self._opened()[1].send_error(error, call_id)
+
+    async def stop(self) -> None:
+        """Tell the guest that the execution is over, and close the server with every connection."""
+        server, self._server = self._server, None
+        if server is None or self._exchange is None:
+            return
+        self._exchange.end("the transport was stopped")
+        await asyncio.sleep(0)  # the requests ended above are answered by tasks that have to run once
+        await server.close()
+
+    def _opened(self) -> tuple[HttpServer, HttpExchange]:
+        if self._server is None or self._exchange is None:
+            raise TransportError("the channel is not open")
+        return self._server, self._exchange
+
+    async def _listen(self, server: HttpServer, port: int) -> None:
         try:
-            return await server.open(self._host, port)
+            await server.open(self._host, port)
         except OSError as e:
             reason = os.strerror(e.errno) if e.errno and e.errno > 0 else str(e)
             hint = "port=0 picks a free one" if port else "host= has to be an address of this machine"
             raise TransportError(f"cannot listen on {self._host}:{port}: {reason}", hint=hint) from None
 
-    async def stop(self) -> None:
-        """Tell the guest that the execution is over, and close the server with every connection."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        self._calls.answer_all(Reply(410, Refused(410, "the host has ended this execution").body()))
-        self._fail(TransportError("the transport was stopped"))
-        await asyncio.sleep(0)  # the answers above are written by tasks that have to run once
-        await server.close()
 
-    async def receive(self) -> Received:
-        """The next thing the guest says.
-
-        Raises:
-            TransportError: The guest sent what is not a message, or the transport was stopped.
-            EOFError: The code has ended, and said so before.
-        """
-        if self._inbox.empty() and self._broken is not None:
-            raise self._broken
-        if self._inbox.empty() and self._end is not None:
-            raise EOFError("the code has ended")
-        item, size = await self._inbox.get()
-        self._queued_bytes -= size
-        if isinstance(item, TransportError):
-            raise item
-        return item
+_EVERY_INTERFACE = ("", "0.0.0.0", "::")

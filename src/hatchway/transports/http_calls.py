@@ -43,14 +43,22 @@ class Calls:
         self._kept: deque[str] = deque()
         self._kept_bytes = 0
         self._remembered: deque[str] = deque()
+        self._unnamed = 1
         self.uncollected_bytes = 0
         """Bytes of answers that wait for a guest to ask again."""
 
-    def __contains__(self, call_id: str) -> bool:
-        return call_id in self._calls
-
     def __getitem__(self, call_id: str) -> Call:
         return self._calls[call_id]
+
+    def get(self, call_id: str) -> Call | None:
+        """The call of this id, if there is one."""
+        return self._calls.get(call_id)
+
+    def unused_id(self) -> str:
+        """An id for a call that came without one."""
+        while f"host-{self._unnamed}" in self._calls:
+            self._unnamed += 1
+        return f"host-{self._unnamed}"
 
     def add(self, call_id: str, digest: bytes, *, is_held: bool) -> None:
         """A call seen for the first time."""
@@ -126,6 +134,7 @@ class Outbox:
         self._answers: deque[bytes] = deque()
         self._first = 1
         self._changed = asyncio.Event()
+        self._closed: Refused | None = None
         self.bytes = 0
         """Bytes of answers the guest has not confirmed."""
 
@@ -139,14 +148,24 @@ class Outbox:
         """The answers after number `received`, once there are some, and the number of the last one of them.
 
         Raises:
-            Refused: The number was never sent, or was confirmed before.
+            Refused: The number was never sent, or was confirmed before; or no more answers will come.
         """
         self._confirm(received)
-        if not self._answers:
+        if not self._answers and self._closed is None:
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()
+        if not self._answers and self._closed is not None:
+            raise self._closed
+        return self._batch()
+
+    def close(self, reason: Refused) -> None:
+        """No more answers will come."""
+        self._closed = reason
+        self._changed.set()
+
+    def _batch(self) -> tuple[int, list[bytes]]:
         answers: list[bytes] = []
         size = 0
         for answer in self._answers:

@@ -5,40 +5,41 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
+from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import TransportError
-from hatchway.core.transport import Received
+from hatchway.core.transport import Completed, Failed, Idle, Received
 from hatchway.core.values import to_wire
+from hatchway.transports import messages
 from hatchway.transports.http_calls import Calls, Outbox
 from hatchway.transports.http_connection import Handler, Reply
 from hatchway.transports.http_head import Refused
 from hatchway.transports.http_inbox import Inbox
-from hatchway.transports.http_messages import Message, call_of, claim_of, count_of, decoded, end_of
 
 MAX_UNCOLLECTED_BYTES = 256 * 1024 * 1024
-"""Answers the guest has not collected; past this the next answer waits, as on a full pipe."""
+"""Answers the guest has not collected; past this the next one waits, as it would at a full pipe."""
 LARGE_BYTES = 64 * 1024
-"""A body from this size on is decoded off the event loop."""
+"""Values from this size on are decoded and encoded off the event loop."""
 
 _OK = Reply(200, b'{"ok": true}')
 _PENDING = Reply(202, b'{"pending": true}')
-_VIOLATIONS = (400, 409)
 
 
 class HttpExchange:
     """Calls in, answers out. What the guest posts twice is taken once."""
 
-    def __init__(self, *, poll_seconds: float) -> None:
+    def __init__(self, *, value_bytes: int, poll_seconds: float) -> None:
+        self._value_bytes = value_bytes
         self._poll_seconds = poll_seconds
         self._calls = Calls()
         self._outbox = Outbox()
         self._inbox = Inbox()
         self._end: bytes | None = None
-        self._collected = asyncio.Event()
-        self._unnamed = 0
         self._is_over = False
+        self._collected = asyncio.Event()
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -57,92 +58,153 @@ class HttpExchange:
     async def send_result(self, value: Any, call_id: str | None) -> None:
         """Answer a call with a value. Raises ValueNotPortable, ValueError."""
         call_id = self._calls.pending_id(call_id)
-        data = to_wire(value, root="result") if _is_small(value) else await asyncio.to_thread(to_wire, value, root="result")
-        self._calls.pending_id(call_id)  # while it was encoded, another answer may have come
-        await self._answer(call_id, b'{"result":%s}' % data, b'{"type":"result","call_id":%s,"value":%s}', data)
-
-    async def send_error(self, error: Mapping[str, str], call_id: str | None) -> None:
-        """Answer a call with an error's type and message. Raises ValueError."""
-        call_id = self._calls.pending_id(call_id)
-        kind, message = to_wire(error["type"]), to_wire(error["message"])
-        held = b'{"error":{"type":%s,"message":%s}}' % (kind, message)
-        await self._answer(call_id, held, b'{"type":"error","call_id":%s,"error_type":%s,"message":%s}', kind, message)
-
-    async def _answer(self, call_id: str, held: bytes, form: bytes, *data: bytes) -> None:
+        packed = self._packed(value) if _is_small(value) else await asyncio.to_thread(self._packed, value)
+        self._calls.pending_id(call_id)  # meanwhile it may have been answered otherwise
         if self._calls[call_id].reply is None:
-            self._outbox.add(form % (to_wire(call_id), *data))
-        self._calls.answer(call_id, Reply(200, held))
+            line = b'{"type":"result","call_id":"%s","value":%s}' % (call_id.encode("ascii"), packed)
+            await self._answer(call_id, line)
+        else:
+            await self._answer(call_id, b'{"result":%s}' % packed)
+
+    async def send_error(self, error: BaseException, call_id: str | None) -> None:
+        """Answer a call with an error. Raises ValueError."""
+        call_id = self._calls.pending_id(call_id)
+        line = messages.error(call_id, error)
+        if self._calls[call_id].reply is not None:
+            told = json.loads(line)
+            line = to_wire({"error": {"type": told["error_type"], "message": told["message"]}})
+        await self._answer(call_id, line)
+
+    def _packed(self, value: Any) -> bytes:
+        packed = to_wire(value, root="result")
+        if len(packed) > self._value_bytes:
+            raise messages.too_large("the result", len(packed), self._value_bytes)
+        return packed
+
+    async def _answer(self, call_id: str, answer: bytes) -> None:
+        if self._calls[call_id].reply is None:
+            self._outbox.add(answer.rstrip(b"\n"))
+        self._calls.answer(call_id, Reply(200, answer))
         while not self._is_over and self._calls.uncollected_bytes + self._outbox.bytes > MAX_UNCOLLECTED_BYTES:
             self._collected.clear()
             await self._collected.wait()
 
     def end(self, reason: str) -> None:
-        """Tell everyone that this execution is over: the guest by its open requests, the host by `receive`."""
-        self._is_over = True
+        """Tell everyone that the execution is over: the guest by its open requests, the host by `receive`."""
         gone = Refused(410, reason)
-        self._calls.answer_all(Reply(410, gone.body()))
+        self._is_over = True
+        self._calls.answer_all(Reply(gone.status, gone.body()))
         self._outbox.close(gone)
+        self._inbox.fail(EOFError(reason))
         self._collected.set()
-        self._inbox.fail(TransportError(reason))
 
     async def _on_call(self, body: bytes) -> Reply:
-        message, digest = await _read(body)
-        with self._violations_end_it():
-            call_id = self._take_call(message, digest, len(body), is_held=True)
+        if b'"call_id"' not in body:
+            body = self._with_id(body)
+        call_id = await self._take(body, is_held=True)
+        if call_id is None:
+            raise Refused(400, "only calls are posted here")
         reply = await self._calls.reply(call_id, seconds=self._poll_seconds)
         self._collected.set()
         return reply or _PENDING
 
     async def _on_complete(self, body: bytes) -> Reply:
-        message, digest = await _read(body)
-        with self._violations_end_it():
-            self._take_end(message, digest, len(body))
+        if await self._take(body, is_held=False) is not None:
+            raise Refused(400, "calls are posted to /call")
         return _OK
 
     async def _on_messages(self, body: bytes) -> Reply:
         for line in body.splitlines():
-            message, digest = await _read(line)
-            with self._violations_end_it():
-                self._take(message, digest, len(line))
+            await self._take(line, is_held=False)
         return _OK
 
     async def _on_answers(self, body: bytes) -> Reply:
-        received = count_of((await _read(body))[0], "received")
+        try:
+            received: object = json.loads(body)["received"]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            received = None
+        if type(received) is not int:
+            raise Refused(400, 'the body has to be {"received": N}')
         last, answers = await self._outbox.batch(received, seconds=self._poll_seconds)
         self._collected.set()
         return Reply(200, b'{"received":%d,"answers":[%s]}' % (last, b",".join(answers))) if answers else _PENDING
 
-    def _take(self, message: Message, digest: bytes, size: int) -> None:
-        match message.get("type"):
-            case "function_call":
-                self._take_call(message, digest, size, is_held=False)
-            case "idle":
-                self._take_claim(message, "answers")
-            case _:
-                self._take_end(message, digest, size)
+    async def _take(self, body: bytes, *, is_held: bool) -> str | None:
+        """Check a message and hand it on if it is new; the id of a call."""
+        with self._violations_end_it():
+            if len(body) < LARGE_BYTES:
+                (message, idle), digest = messages.parse(body), _digest(body)
+            else:
+                (message, idle), digest = await asyncio.to_thread(lambda: (messages.parse(body), _digest(body)))
+            match message:
+                case FunctionCall():
+                    return self._take_call(message, idle, digest, len(body), is_held=is_held)
+                case Completed() | Failed():
+                    self._take_end(message, digest, len(body))
+                case Idle():
+                    self._inbox.make_room(0)
+                    self._inbox.put(message, 0)
+                case None:
+                    pass
+        return None
 
-    def _take_call(self, message: Message, digest: bytes, size: int, *, is_held: bool) -> str:
-        call = call_of(message)
-        call_id = call.call_id
-        if call_id in self._calls:
-            if self._calls[call_id].digest != digest or (self._calls[call_id].reply is not None) != is_held:
-                raise Refused(409, f"call {call_id} came before, and was another one")
-            return call_id
-        self._inbox.make_room(size)
-        self._calls.add(call_id, digest, is_held=is_held)
-        self._inbox.put(call, size)
-        if message.get("idle") is not None:
-            self._take_claim(message, "idle")
-        return call_id
+    def _take_call(self, call: FunctionCall, idle: int | None, digest: bytes, size: int, *, is_held: bool) -> str:
+        known = self._calls.get(call.call_id)
+        if known is None:
+            self._inbox.make_room(size)
+            self._calls.add(call.call_id, digest, is_held=is_held)
+            self._inbox.put(call, size)
+            if idle is not None:
+                self._inbox.put(Idle(idle), 0)
+        elif known.digest != digest or (known.reply is not None) != is_held:
+            self._inbox.fail(problem := TransportError(f"the call id {call.call_id} came twice, with different calls"))
+            raise Refused(409, problem.message)
+        return call.call_id
 
-    def _take_claim(self, message: Message, field: str) -> None:
-        claim = claim_of(message, field)
-        self._inbox.make_room(0)
-        self._inbox.put(claim, 0)
-
-    def _take_end(self, message: Message, digest: bytes, size: int) -> None:
-        end = end_of(message)
+    def _take_end(self, end: Completed | Failed, digest: bytes, size: int) -> None:
         if self._end != digest:
             self._inbox.make_room(size)
             self._end = digest
             self._inbox.put(end, size)
+
+    def _with_id(self, body: bytes) -> bytes:
+        """A guest that gives no id gets one; it cannot ask again, but it can call."""
+        with self._violations_end_it():
+            try:
+                fields: object = json.loads(body)
+            except (ValueError, RecursionError):
+                raise TransportError("a message is not readable: it is no JSON") from None
+            if type(fields) is not dict:
+                raise TransportError("a message is not an object")
+            return json.dumps({"call_id": self._calls.unused_id(), "args": [], "kwargs": {}, **fields}).encode("ascii")
+
+    @contextlib.contextmanager
+    def _violations_end_it(self) -> Iterator[None]:
+        """Who holds the token and sends what is no message ends its execution."""
+        try:
+            yield
+        except TransportError as e:
+            self._inbox.fail(e)
+            raise Refused(400, e.message) from None
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).digest()
+
+
+def _is_small(value: Any, nodes: int = 500) -> bool:
+    """Whether a value is surely encoded in well under a millisecond."""
+    left: list[Any] = [value]
+    while left and nodes:
+        nodes -= 1
+        item = left.pop()
+        if isinstance(item, str | bytes):
+            if len(item) > LARGE_BYTES:
+                return False
+        elif isinstance(item, dict | list | tuple):
+            if len(cast("list[Any]", item)) > nodes:
+                return False
+            left.extend(cast("dict[Any, Any]", item).values() if isinstance(item, dict) else cast("list[Any]", item))
+        elif item is not None and not isinstance(item, bool | int | float):
+            return False
+    return not left

@@ -13,14 +13,16 @@ MAX_MESSAGES = 4096
 MAX_BYTES = 256 * 1024 * 1024
 """Bytes of theirs on the wire; one message always fits."""
 
+Problem = TransportError | EOFError
+
 
 class Inbox:
     """A queue that ends: in the end of the code, or in an error that is raised from then on."""
 
     def __init__(self) -> None:
-        self._queue: asyncio.Queue[tuple[Received | TransportError, int]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[Received | Problem, int]] = asyncio.Queue()
         self._bytes = 0
-        self._end: Received | TransportError | None = None
+        self._end: Problem | None = None
 
     def make_room(self, size: int) -> None:
         """Raises Refused when the host has to catch up, or the execution is over."""
@@ -31,25 +33,23 @@ class Inbox:
 
     def put(self, item: Received, size: int) -> None:
         """One more thing the guest said, of `size` bytes."""
-        if isinstance(item, Completed | Failed):
-            self._end = item
         self._bytes += size
         self._queue.put_nowait((item, size))
+        if isinstance(item, Completed | Failed):
+            self._end = EOFError("the code has ended")
 
-    def fail(self, error: TransportError) -> None:
-        """End in an error, unless it has ended already; what came before is still given."""
+    def fail(self, problem: Problem) -> None:
+        """End in an error; what came before is still given, and a first error stays the last."""
         if not isinstance(self._end, TransportError):
-            self._end = error
-            self._queue.put_nowait((error, 0))
+            self._end = problem
+            self._queue.put_nowait((problem, 0))
 
     async def get(self) -> Received:
-        """The next thing. Raises the TransportError it ended in, or EOFError after the end of the code."""
+        """The next thing. Raises what it ended in once there is no more."""
         if self._queue.empty() and self._end is not None:
-            if isinstance(self._end, TransportError):
-                raise self._end
-            raise EOFError("the code has ended")
+            raise self._end.with_traceback(None)
         item, size = await self._queue.get()
         self._bytes -= size
-        if isinstance(item, TransportError):
-            raise item
+        if isinstance(item, Exception):
+            raise item.with_traceback(None)
         return item

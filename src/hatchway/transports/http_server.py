@@ -29,12 +29,14 @@ class HttpServer:
         self._connections: set[Connection] = set()
         self._bytes_coming = 0
         self._server: asyncio.Server | None = None
+        self.port = 0
+        """What `open` bound."""
 
-    async def open(self, host: str, port: int) -> int:
-        """Bind and listen; gives the port. Raises OSError."""
+    async def open(self, host: str, port: int) -> None:
+        """Bind and listen; port 0 takes a free one. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=MAX_CONNECTIONS)
-        return self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """Stop listening and close every connection; what is already answered gets a second to be delivered."""

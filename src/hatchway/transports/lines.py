@@ -35,7 +35,8 @@ class LineChannel:
 
     def __init__(self, read_fd: int, write_fd: int, *, max_line: int) -> None:
         self._read_fd, self._write_fd = read_fd, write_fd
-        self._max_line = max_line
+        self.max_line = max_line
+        """Bytes a line may have; may be changed between lines."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sink: LineSink | None = None
         self._half: list[bytes] = []
@@ -124,7 +125,7 @@ class LineChannel:
             self._half, self._half_bytes = [], 0
         rest = lines.pop()
         for line in lines:
-            if len(line) > self._max_line:
+            if len(line) > self.max_line:
                 return self._too_long()
             if self._sink is None:
                 return None
@@ -132,13 +133,13 @@ class LineChannel:
         if rest:
             self._half.append(rest)
             self._half_bytes += len(rest)
-            if self._half_bytes > self._max_line:
+            if self._half_bytes > self.max_line:
                 return self._too_long()
         return None
 
     def _too_long(self) -> None:
         self._half = []
-        self._end(TransportError(f"a message is longer than {self._max_line} bytes"))
+        self._end(TransportError(f"a message is longer than {self.max_line} bytes"))
 
     def _end(self, problem: TransportError | EOFError) -> None:
         self.pause()
@@ -171,6 +172,10 @@ class LineChannel:
         self._unsent.clear()
         sent, self._sent = self._sent, None
         if not sent.done():
-            sent.set_exception(problem) if problem else sent.set_result(None)
+            if problem is None:
+                sent.set_result(None)
+            else:
+                sent.set_exception(problem)
+                sent.exception()  # whoever waited may be gone; that is no error to log
 
 

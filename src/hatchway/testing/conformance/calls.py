@@ -10,8 +10,9 @@ from hatchway.core.errors import CodeRuntimeError
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import check
-from hatchway.testing.conformance.drive import LOOKUP, finish, next_call, next_calls, run, started
+from hatchway.testing.conformance.drive import LOOKUP, Heard, finish, next_call, next_calls, run, started
 from hatchway.testing.conformance.expect import contains, equal, fail, shown
+from hatchway.testing.tools import add
 
 
 async def async_double(n: int) -> int:
@@ -21,7 +22,7 @@ async def async_double(n: int) -> int:
 
 @check("a sync tool is called f(x) and gives its result")
 async def check_sync(sandbox: CodeSandbox) -> None:
-    equal("the output", (await run(sandbox, "add(40, 2)", {"add": lambda a, b: a + b})).output, 42)
+    equal("the output", (await run(sandbox, "add(40, 2)", {"add": add})).output, 42)
 
 
 @check("an async tool is called await f(x) at the top level and gives its result")
@@ -32,13 +33,13 @@ async def check_async(sandbox: CodeSandbox) -> None:
 
 @check("sync and async tools work side by side")
 async def check_both_styles(sandbox: CodeSandbox) -> None:
-    result = await run(sandbox, "[add(1, 2), await double(4), add(3, 4)]", {"add": int.__add__, "double": async_double})
+    result = await run(sandbox, "[add(1, 2), await double(4), add(3, 4)]", {"add": add, "double": async_double})
     equal("the output", result.output, [3, 8, 7])
 
 
 @check("positional and keyword arguments arrive as they were written")
 async def check_arguments(sandbox: CodeSandbox) -> None:
-    calls = {
+    calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
         "f()": ((), {}),
         "f(1, 'two')": ((1, "two"), {}),
         "f(a=1, b=[2])": ((), {"a": 1, "b": [2]}),
@@ -118,7 +119,7 @@ async def check_call_sites(sandbox: CodeSandbox) -> None:
         word = "more" if add(1, 1) > 1 else "less"
         [outer(1), by_lambda(1), listed, word, f"{add(1, 2)}", add(add(1, 2), add(3, 4))]
     """
-    result = await run(sandbox, code, {"add": int.__add__})
+    result = await run(sandbox, code, {"add": add})
     equal("the output", result.output, [3, 2, [1, 2, 3], "more", "3", 10])
 
 
@@ -154,12 +155,12 @@ async def check_finally(sandbox: CodeSandbox) -> None:
 
 @check("the code stands still at a sync call until it is answered")
 async def check_stands_still(sandbox: CodeSandbox) -> None:
-    pieces: list[str] = []
+    heard = Heard()
     code = "print('before')\nping()\nprint('after')"
-    async with started(sandbox, code, ["ping"], on_output=lambda _, text: pieces.append(text)) as execution:
+    async with started(sandbox, code, ["ping"], on_output=heard) as execution:
         await next_call(execution)
         await execution.next()
-        equal("printed before the answer", "".join(pieces), "before\n")
+        equal("printed before the answer", heard.of("stdout"), "before\n")
         await execution.provide_result(None)
         equal("stdout in the end", (await finish(execution)).stdout, "before\nafter\n")
 

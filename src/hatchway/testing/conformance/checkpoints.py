@@ -8,7 +8,7 @@ from hatchway.core.sandbox import CodeExecution, CodeSandbox
 from hatchway.testing.conformance.checks import NotOffered, check
 from hatchway.testing.conformance.drive import (
     LOOKUP,
-    finish,
+    Heard,
     killed,
     next_call,
     next_calls,
@@ -105,7 +105,9 @@ async def check_restored_twice(sandbox: CodeSandbox) -> None:
     outputs: list[object] = []
     for answer in (1, 2):
         again = await restored(sandbox, checkpoint)
-        outputs.append((await finish(again, {"ask": lambda x, key, a=answer: a})).output)
+        await next_call(again)
+        await again.provide_result(answer)
+        outputs.append((await next_result(again)).output)
     equal("the outputs", outputs, [41, 42])
 
 
@@ -146,12 +148,14 @@ async def check_error_after_restore(sandbox: CodeSandbox) -> None:
 @check("on_output of restore() sees what is printed from there on")
 async def check_output_after_restore(sandbox: CodeSandbox) -> None:
     checkpoint = await checkpoint_of_one(sandbox)
-    pieces: list[str] = []
-    again = await sandbox.restore(checkpoint, on_output=lambda _, text: pieces.append(text))
+    heard = Heard()
+    again = await sandbox.restore(checkpoint, on_output=heard)
     if again is None:
         fail("restore() gave None for a checkpoint of its own")
-    await finish(again, {"ask": lambda x, key: 2})
-    equal("streamed", "".join(pieces), "after\n")
+    await next_call(again)
+    await again.provide_result(2)
+    await next_result(again)
+    equal("streamed", heard.of("stdout"), "after\n")
 
 
 @check("limits still hold after restore")

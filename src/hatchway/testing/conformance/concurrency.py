@@ -12,7 +12,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import check
-from hatchway.testing.conformance.drive import LOOKUP, failure, finish, next_call, next_result, run, started
+from hatchway.testing.conformance.drive import LOOKUP, failure, finish, next_call, next_result, ping, run, started
 from hatchway.testing.conformance.expect import equal, fail
 
 TEN_CALLS = """
@@ -59,7 +59,7 @@ async def check_neighbours(sandbox: CodeSandbox) -> None:
     calm = "import time\nfor i in range(8):\n    time.sleep(0.1)\n    ping(i)\n'calm'"
 
     async def neighbour() -> object:
-        return (await run(sandbox, calm, {"ping": lambda i: i})).output
+        return (await run(sandbox, calm, {"ping": ping})).output
 
     async def cancelled() -> object:
         async with started(sandbox, "while True:\n    pass") as execution:

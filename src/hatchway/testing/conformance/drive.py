@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from textwrap import dedent
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -25,6 +25,20 @@ LOOKUP = FunctionSignature(name="lookup", is_async=True)
 GRACE_SECONDS = 5.0
 
 
+class Heard:
+    """An `on_output` that remembers what it heard."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[str, str]] = []
+
+    def __call__(self, stream: str, text: str) -> None:
+        self.pieces.append((stream, text))
+
+    def of(self, stream: str) -> str:
+        """Everything heard of one stream."""
+        return "".join(text for name, text in self.pieces if name == stream)
+
+
 class Options(TypedDict, total=False):
     """The keyword arguments of `execute`."""
 
@@ -36,7 +50,7 @@ class Options(TypedDict, total=False):
 @asynccontextmanager
 async def started(
     place: CodeSandbox | CodeSession, code: str, functions: Functions = (), **options: Unpack[Options]
-) -> AsyncIterator[CodeExecution]:
+) -> AsyncGenerator[CodeExecution]:
     """An execution that is dead at the end of the block, also when the check fails in it."""
     execution = await place.execute(dedent(code), functions, **options)
     try:
@@ -74,6 +88,15 @@ async def failure(
     except CodeExecutionError as e:
         fail(f"expected {kind.__name__}, got {type(e).__name__}: {shown(str(e))}")
     fail(f"expected {kind.__name__}, but the code ended with output {shown(result.output)}")
+
+
+def ping(*args: Any) -> None:
+    """A tool that takes anything and gives nothing."""
+
+
+def pair(a: Any, b: Any) -> list[Any]:
+    """A tool that gives back what it got, so that an answer tells whose it is."""
+    return [a, b]
 
 
 def offered(tools: Tools) -> Functions:

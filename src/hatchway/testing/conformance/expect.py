@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, cast
 from uuid import UUID
@@ -42,8 +42,8 @@ def same(got: Any, expected: Any) -> bool:
     """Equal in type and value; a UUID may have become its text, a frozenset a set."""
     if isinstance(expected, UUID):
         return got == expected or got == str(expected)
-    if isinstance(expected, frozenset) and isinstance(got, set):
-        return got == expected
+    if isinstance(expected, frozenset):
+        return isinstance(got, set | frozenset) and frozenset(cast("set[Any]", got)) == expected
     if type(got) is not type(expected):
         return False
     if isinstance(expected, float):
@@ -61,7 +61,7 @@ def _same_items(got: Sequence[Any], expected: Sequence[Any]) -> bool:
 
 
 @contextmanager
-def raises(kind: type[BaseException] | tuple[type[BaseException], ...], what: str, *parts: str) -> Iterator[None]:
+def raises(kind: type[BaseException] | tuple[type[BaseException], ...], what: str, *parts: str) -> Generator[None]:
     """The block raises one of these classes, with each part in its text."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     wanted = " or ".join(k.__name__ for k in kinds)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hatchway.core.errors import CodeExecutionError, CodeRuntimeError, CodeSyntaxError
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import FULL_LIBRARY, check
-from hatchway.testing.conformance.drive import failure, next_call, started, still_works
+from hatchway.testing.conformance.drive import failure, next_call, ping, started, still_works
 from hatchway.testing.conformance.expect import contains, equal, fail, raises, shown
+from hatchway.testing.tools import fail as broken
 
 
 @check("a syntax error is CodeSyntaxError, raised by next(), with its line; nothing ran")
@@ -52,14 +53,14 @@ async def check_lines_after_calls(sandbox: CodeSandbox) -> None:
         return 0
 
     code = "ping()\nasync def work():\n    n = await fetch()\n    return 1 / n\n\nawait fetch()\nawait work()"
-    error = await failure(sandbox, CodeRuntimeError, code, {"ping": lambda: None, "fetch": fetch})
+    error = await failure(sandbox, CodeRuntimeError, code, {"ping": ping, "fetch": fetch})
     contains("the error", str(error), "ZeroDivisionError", "line 4", "line 7")
 
 
 @check("the traceback is of the code alone: no frames of the sandbox's own machinery")
 async def check_no_own_frames(sandbox: CodeSandbox) -> None:
-    tools = {"ping": lambda: None, "ratio": lambda n: 1 / n}
-    for code in ("def f():\n    raise ValueError('x')\nf()", "x = ping()\n1 / 0", "ratio(0)"):
+    tools = {"ping": ping, "broken": broken}
+    for code in ("def f():\n    raise ValueError('x')\nf()", "x = ping()\n1 / 0", "broken()"):
         text = str(await failure(sandbox, CodeRuntimeError, code, tools))
         for own in ("hatchway", "site-packages", "exec(", "runpy"):
             if own in text:

@@ -6,7 +6,7 @@ from hatchway.core.errors import CodeRuntimeError, HatchwayError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import FULL_LIBRARY, check
-from hatchway.testing.conformance.drive import failure, next_call, run, started, still_works
+from hatchway.testing.conformance.drive import failure, next_call, ping, run, started, still_works
 from hatchway.testing.conformance.expect import equal
 
 FULL = (FULL_LIBRARY,)
@@ -16,7 +16,7 @@ FIVE_SECONDS = Limits(wall_seconds=5)
 async def _ends(sandbox: CodeSandbox, code: str) -> None:
     """The execution ends in time, however it likes, and the next one works."""
     try:
-        await run(sandbox, code, {"ping": lambda *_: "pong"}, limits=FIVE_SECONDS)
+        await run(sandbox, code, {"ping": ping}, limits=FIVE_SECONDS)
     except HatchwayError:
         pass
     await still_works(sandbox)
@@ -34,7 +34,7 @@ async def check_deaths(sandbox: CodeSandbox) -> None:
     )
     for death in deaths:
         code = f"import os, ctypes\nprint('before', flush=True)\n{death}\nprint('after')"
-        error = await failure(sandbox, CodeRuntimeError, code, {"ping": lambda: None})
+        error = await failure(sandbox, CodeRuntimeError, code, {"ping": ping})
         equal(f"error.stdout of {death}", error.stdout, "before\n")
     await still_works(sandbox)
 

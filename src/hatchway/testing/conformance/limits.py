@@ -146,10 +146,9 @@ async def check_large_result(sandbox: CodeSandbox) -> None:
 
 @check("ten megabytes cross in one result and one argument")
 async def check_ten_megabytes(sandbox: CodeSandbox) -> None:
-    sizes: list[int] = []
-    tools = {"fetch": lambda: "x" * 10_000_000, "send": lambda text: sizes.append(len(text))}
-    await run(sandbox, "send(fetch() + 'y')", tools)
-    equal("the argument's length", sizes, [10_000_001])
+    sent: list[str] = []
+    await run(sandbox, "send(fetch() + 'y')", {"fetch": lambda: "x" * 10_000_000, "send": sent.append})
+    equal("the argument's length", [len(text) for text in sent], [10_000_001])
 
 
 @check("threads and processes past Limits.processes cannot be started", needs=(FULL_LIBRARY,))

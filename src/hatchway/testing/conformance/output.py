@@ -9,15 +9,8 @@ from hatchway.core.errors import CodeRuntimeError, CodeTimeoutError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import FULL_LIBRARY, check
-from hatchway.testing.conformance.drive import failure, finish, next_call, run, started
+from hatchway.testing.conformance.drive import Heard, failure, finish, next_call, run, started
 from hatchway.testing.conformance.expect import contains, equal, fail, shown
-
-Pieces = list[tuple[str, str]]
-
-
-def joined(pieces: Pieces, stream: str) -> str:
-    """Everything that was streamed of one stream."""
-    return "".join(text for name, text in pieces if name == stream)
 
 
 @check("stdout is returned as printed")
@@ -54,39 +47,43 @@ async def check_kept_on_timeout(sandbox: CodeSandbox) -> None:
 
 @check("what was printed before a call is streamed before the call is handed out")
 async def check_streamed_before_call(sandbox: CodeSandbox) -> None:
-    pieces: Pieces = []
+    heard = Heard()
     code = "print('one')\nping()\nprint('two')\nping()\nprint('three')"
-    async with started(sandbox, code, ["ping"], on_output=lambda *piece: pieces.append(piece)) as execution:
+    async with started(sandbox, code, ["ping"], on_output=heard) as execution:
         for seen in ("one\n", "one\ntwo\n"):
             await next_call(execution)
-            equal("streamed before the call", joined(pieces, "stdout"), seen)
+            equal("streamed before the call", heard.of("stdout"), seen)
             await execution.provide_result(None)
         result = await finish(execution)
-    equal("streamed in all", joined(pieces, "stdout"), "one\ntwo\nthree\n")
+    equal("streamed in all", heard.of("stdout"), "one\ntwo\nthree\n")
     equal("returned", result.stdout, "one\ntwo\nthree\n")
 
 
 @check("output is streamed while the code still runs", needs=("import time",))
 async def check_streamed_while_running(sandbox: CodeSandbox) -> None:
-    pieces: Pieces = []
+    heard = Heard()
     code = "import time\nprint('early')\nwhile True:\n    time.sleep(0.05)"
     limits = Limits(wall_seconds=1.0)
-    await failure(sandbox, CodeTimeoutError, code, limits=limits, on_output=lambda *piece: pieces.append(piece))
-    equal("streamed before the code was killed", joined(pieces, "stdout"), "early\n")
+    await failure(sandbox, CodeTimeoutError, code, limits=limits, on_output=heard)
+    equal("streamed before the code was killed", heard.of("stdout"), "early\n")
 
 
 @check("stdout and stderr are streamed under their names", needs=("import sys",))
 async def check_streams_named(sandbox: CodeSandbox) -> None:
-    pieces: Pieces = []
+    heard = Heard()
     code = "import sys\nprint('out')\nprint('err', file=sys.stderr)"
-    await run(sandbox, code, on_output=lambda *piece: pieces.append(piece))
-    equal("streamed", [joined(pieces, "stdout"), joined(pieces, "stderr")], ["out\n", "err\n"])
+    await run(sandbox, code, on_output=heard)
+    equal("streamed", [heard.of("stdout"), heard.of("stderr")], ["out\n", "err\n"])
 
 
 @check("on_output is called on the event loop's own thread")
 async def check_streamed_on_loop(sandbox: CodeSandbox) -> None:
     threads: set[int] = set()
-    await run(sandbox, "print('x')", on_output=lambda *piece: threads.add(threading.get_ident()))
+
+    def heard(stream: str, text: str) -> None:
+        threads.add(threading.get_ident())
+
+    await run(sandbox, "print('x')", on_output=heard)
     equal("threads that called on_output", threads, {threading.get_ident()})
 
 

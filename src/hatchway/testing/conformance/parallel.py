@@ -7,7 +7,7 @@ from hatchway.core.errors import CodeRuntimeError
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import check
-from hatchway.testing.conformance.drive import LOOKUP, finish, next_calls, next_result, next_waiting, started
+from hatchway.testing.conformance.drive import LOOKUP, finish, next_calls, next_result, next_waiting, pair, started
 from hatchway.testing.conformance.expect import contains, equal, fail, shown
 
 
@@ -181,6 +181,6 @@ async def check_many_thread_calls(sandbox: CodeSandbox) -> None:
         wrong
     """
     async with started(sandbox, code, ["ask"]) as execution:
-        result = await finish(execution, {"ask": lambda n, i: [n, i]})
+        result = await finish(execution, {"ask": pair})
     equal("answers that went astray", result.output, [])
     equal("usage.calls", result.usage.calls, 400)

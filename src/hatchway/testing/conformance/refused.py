@@ -9,6 +9,7 @@ from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import FULL_LIBRARY, check
 from hatchway.testing.conformance.drive import failure, next_call, next_result, run, started, still_works
 from hatchway.testing.conformance.expect import contains, equal, fail, raises, shown
+from hatchway.testing.tools import echo
 
 CYCLE = "loop = [1]\nloop.append(loop)\n"
 DEEP = "deep = []\nfor _ in range(10_000):\n    deep = [deep]\n"
@@ -84,7 +85,7 @@ except Exception as e:
     told = str(e)
 [told, send("text")]
 """
-    told, second = (await run(sandbox, code, {"send": lambda value: value})).output
+    told, second = (await run(sandbox, code, {"send": echo})).output
     contains("the caught error", told, "Box")
     equal("the second call", second, "text")
 

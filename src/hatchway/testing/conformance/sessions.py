@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from hatchway.core.errors import (
     CodeExecutionError,
@@ -15,8 +16,9 @@ from hatchway.core.errors import (
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import FULL_LIBRARY, check
-from hatchway.testing.conformance.drive import failure, next_call, next_result, run, started, still_works
+from hatchway.testing.conformance.drive import failure, next_call, next_result, pair, ping, run, started, still_works
 from hatchway.testing.conformance.expect import SLACK_SECONDS, contains, equal, fail, raises, shown
+from hatchway.testing.tools import add
 
 STATEFUL = ("stateful",)
 SPIN = "while True:\n    pass"
@@ -40,8 +42,8 @@ async def check_imports_kept(sandbox: CodeSandbox) -> None:
 @check("each action has its own output, stdout and call count", needs=STATEFUL)
 async def check_results_apart(sandbox: CodeSandbox) -> None:
     async with sandbox.session() as session:
-        first = await run(session, "print('one')\nping()\n1", {"ping": lambda: None})
-        second = await run(session, "print('two')\nx = 2", {"ping": lambda: None})
+        first = await run(session, "print('one')\nping()\n1", {"ping": ping})
+        second = await run(session, "print('two')\nx = 2", {"ping": ping})
     equal("the first", [first.output, first.stdout, first.usage.calls], [1, "one\n", 1])
     equal("the second", [second.output, second.stdout, second.usage.calls], [None, "two\n", 0])
 
@@ -51,7 +53,7 @@ async def check_calls(sandbox: CodeSandbox) -> None:
     async def double(n: int) -> int:
         return n * 2
 
-    tools = {"double": double, "add": int.__add__}
+    tools = {"double": double, "add": add}
     async with sandbox.session() as session:
         await run(
             session, "async def quadruple(n):\n    return await double(await double(n))\nx = await double(1)", tools
@@ -111,7 +113,7 @@ async def check_ten_at_once(sandbox: CodeSandbox) -> None:
         async with sandbox.session() as session:
             await run(session, f"log = [{me}]")
             for i in range(5):
-                await run(session, f"log.append(ask({i}))", {"ask": lambda n: [me, n]})
+                await run(session, f"log.append(ask({i}))", {"ask": partial(pair, me)})
             return (await run(session, "log")).output
 
     outputs = await asyncio.gather(*[one(me) for me in range(10)])
@@ -122,7 +124,7 @@ async def check_ten_at_once(sandbox: CodeSandbox) -> None:
 async def check_limits(sandbox: CodeSandbox) -> None:
     async with sandbox.session(limits=Limits(calls=2)) as session:
         two, three = "ping()\nping()\n'ok'", "ping()\nping()\nping()\n'ok'"
-        tools = {"ping": lambda: None}
+        tools = {"ping": ping}
         for _ in range(2):
             equal("two calls in one action", (await run(session, two, tools)).output, "ok")
         equal("its own limit", (await run(session, three, tools, limits=Limits(calls=3))).output, "ok")

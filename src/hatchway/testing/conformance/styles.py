@@ -9,6 +9,7 @@ from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import check
 from hatchway.testing.conformance.drive import failure, run
 from hatchway.testing.conformance.expect import contains, equal
+from hatchway.testing.tools import echo
 
 
 async def fetch(key: Any = None) -> Any:
@@ -43,7 +44,7 @@ async def check_async_never_awaited(sandbox: CodeSandbox) -> None:
 
 @check("awaiting a sync tool is an error that says to call it without await")
 async def check_sync_awaited(sandbox: CodeSandbox) -> None:
-    error = await failure(sandbox, CodeExecutionError, "await read(1)", {"read": lambda n: n})
+    error = await failure(sandbox, CodeExecutionError, "await read(1)", {"read": echo})
     contains("the error", str(error), "read(", "await")
 
 

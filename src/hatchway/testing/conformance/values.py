@@ -57,10 +57,10 @@ KINDS: Sequence[Kind] = (
          "{1: 'i', '1': 's', 2.5: 'f', None: 'n', (1, 2): 't', b'b': 'b'}"),
     Kind("dict_like_a_tag", {"$": "int", "v": "0x7", "$$": {"$": [1]}}, "{'$': 'int', 'v': '0x7', '$$': {'$': [1]}}"),
     Kind("empty", [[], (), {}, set(), "", b""], "[[], (), {}, set(), '', b'']"),
-    Kind("datetime", dt.datetime(2024, 2, 29, 23, 59, 58, 123456), "datetime.datetime(2024, 2, 29, 23, 59, 58, 123456)",
-         "datetime"),
-    Kind("datetime_utc", dt.datetime(1, 1, 1, tzinfo=dt.UTC), "datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc)",
-         "datetime"),
+    Kind("datetime", dt.datetime(2024, 2, 29, 23, 59, 58, 123456),
+         "datetime.datetime(2024, 2, 29, 23, 59, 58, 123456)", "datetime"),
+    Kind("datetime_utc", dt.datetime(1, 1, 1, tzinfo=dt.UTC),
+         "datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc)", "datetime"),
     Kind("datetime_offset", dt.datetime(2024, 1, 2, 3, tzinfo=LATE),
          "datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.timezone(datetime.timedelta(hours=-3, minutes=-30)))",
          "datetime"),
@@ -78,7 +78,7 @@ KINDS: Sequence[Kind] = (
 
 async def _crosses_from_host(sandbox: CodeSandbox, kind: Kind) -> None:
     sent: list[Any] = []
-    tools = {"fetch": lambda: kind.value, "send": lambda value: sent.append(value)}
+    tools = {"fetch": lambda: kind.value, "send": sent.append}
     code = "send(value)\nsend(type(value).__name__)\nsend(fetch())\nfetch()"
     result = await run(sandbox, code, tools, inputs={"value": kind.value})
     as_input, type_inside, as_result = sent
@@ -93,8 +93,11 @@ async def _crosses_from_code(sandbox: CodeSandbox, kind: Kind) -> None:
     sent: list[Any] = []
     prefix = f"import {kind.module}\n" if kind.module else ""
     code = f"{prefix}value = {kind.source}\nsend(value)\nsend(one=value)\nvalue"
-    tools = {"send": lambda *args, **kwargs: sent.extend([*args, *kwargs.values()])}
-    result = await run(sandbox, code, tools)
+
+    def send(*args: Any, **kwargs: Any) -> None:
+        sent.extend([*args, *kwargs.values()])
+
+    result = await run(sandbox, code, {"send": send})
     equal("made inside, as a positional argument", sent[0], kind.value)
     equal("made inside, as a keyword argument", sent[1], kind.value)
     equal("made inside, as the output", result.output, kind.value)

@@ -122,7 +122,7 @@ class Node:
 
     def names(self, keyword: str) -> list[str]:
         """A keyword that holds a list of property names."""
-        value = self.get(keyword, list, "a list of names") or []
+        value: list[Any] = self.get(keyword, list, "a list of names") or []
         if not all(isinstance(name, str) for name in value):
             raise InvalidTool(f"the schema's {keyword!r} at {self.where} must be a list of names")
         return value

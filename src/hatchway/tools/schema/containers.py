@@ -10,16 +10,16 @@ from hatchway.tools.schema.compiler import Check, Node, fits
 from hatchway.tools.schema.patterns import matcher
 
 
-def identity(value: Any) -> Any:
-    """A hashable stand-in that is equal where JSON values are equal: 1 and 1.0 are, 1 and True are not."""
+def identity(value: Any, *, exact: bool = False) -> Any:
+    """A hashable stand-in, equal where JSON values are: 1 and 1.0 are equal unless `exact`, 1 and True are not."""
     if isinstance(value, dict):
         items = cast(dict[Any, Any], value).items()
-        return ("object", frozenset((identity(key), identity(item)) for key, item in items))
+        return ("object", frozenset((identity(key, exact=exact), identity(item, exact=exact)) for key, item in items))
     if isinstance(value, (list, tuple)):
-        return ("array", *(identity(item) for item in cast(list[Any], value)))
+        return ("array", *(identity(item, exact=exact) for item in cast(list[Any], value)))
     if isinstance(value, (set, frozenset)):
-        return ("set", frozenset(identity(item) for item in cast(set[Any], value)))
-    return ("boolean", value) if isinstance(value, bool) else value
+        return ("set", frozenset(identity(item, exact=exact) for item in cast(set[Any], value)))
+    return (type(value), value) if exact or isinstance(value, bool) else value
 
 
 def array(node: Node) -> Check | None:

@@ -70,16 +70,17 @@ def _type_test(node: Node, word: Any) -> tuple[Callable[[Any], bool], str]:
 
 def _choice(node: Node) -> Check | None:
     if "const" in node.schema:
-        return _one_of([node.schema["const"]])
-    return _one_of(node.get("enum", list, "a list")) if "enum" in node.schema else None
+        return _one_of([node.schema["const"]], exact=node.compiler.python)
+    options = node.get("enum", list, "a list")
+    return None if options is None else _one_of(options, exact=node.compiler.python)
 
 
-def _one_of(options: list[Any]) -> Check:
-    allowed = {identity(option) for option in options}
+def _one_of(options: list[Any], *, exact: bool) -> Check:
+    allowed = {identity(option, exact=exact) for option in options}
     listed = ", ".join(shown_plain(option) for option in options[:20])
     more = f" … ({len(options) - 20} more)" if len(options) > 20 else ""
     wants = f"{'one of ' if len(options) > 1 else ''}{listed}{more}"
-    return lambda value: [] if identity(value) in allowed else [mismatch(wants, value)]
+    return lambda value: [] if identity(value, exact=exact) in allowed else [mismatch(wants, value)]
 
 
 def shown_plain(value: Any) -> str:
@@ -237,6 +238,6 @@ def _escaped(name: str) -> str:
 
 
 KEYWORDS: Sequence[Callable[[Node], Check | None]] = (
-    _definitions, _reference, _type, _choice, _bounds, _multiple, _text, array, object_, _any_of, _exactly_one, _every, _not,
-    _condition,
+    _definitions, _reference, _type, _choice, _bounds, _multiple, _text, array, object_,
+    _any_of, _exactly_one, _every, _not, _condition,
 )  # fmt: skip

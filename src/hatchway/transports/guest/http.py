@@ -1,94 +1,142 @@
-"""The guest's end of the HTTP callback transport: posts a message and waits for the answer, however long it takes.
+"""The channel over HTTP, for a guest that reaches its host in no other way.
 
-Standard library of Python 3.9 only, and no import of ours. A dropped connection, a proxy's timeout or a host that is
-restarting is met by posting the same bytes again: the host knows a call by its id and never sees it twice.
+A lone call is posted to `/call`, and the response is the answer. Calls made while others are on the way are posted to
+`/messages` together, and one request to `/answers` waits for whatever is answered first: any number of calls takes
+three connections and no thread.
 """
 
-import http.client
-import os
-import urllib.parse
-from time import monotonic, sleep
+import re
+import selectors
+import threading
 
-READ_SECONDS = 300.0  # the host speaks up sooner, if only to say that a call is still pending
-GIVE_UP_SECONDS = 60.0  # how long the host may be out of reach before the call fails
-MAX_PAUSE = 2.0
-RETRIED = (408, 429, 502, 503, 504)  # a proxy or a host that says: not now
+from . import codec
+from .http_client import HostRefused, Request
 
+OVER = 410
 
-class HostUnreachable(ConnectionError):
-    """The host did not answer for GIVE_UP_SECONDS."""
+_CALL = b'{"type":"function_call","call_id":"'
+_LONE_CALL = re.compile(rb'\{"type":"function_call","call_id":"([^"]+)"[^\n]*,"idle":[0-9]+\}\n')
 
 
-class HostRefused(RuntimeError):
-    """The host answered, and did not take the message."""
+class HttpChannel:
+    """A channel as `channel.py` has one. With `orders`, a pipe, a local host says through it what to execute."""
 
-    def __init__(self, status, answer):
-        super().__init__("the host refused a message (HTTP %d): %s" % (status, answer[:500].decode("utf-8", "replace")))
-        self.status = status
+    def __init__(self, client, orders=None):
+        self._client = client
+        self._orders = orders
+        self._received = 0
+        self._posted = 0
+        self._answered = 0
+        self._is_polling = False
+        self._counting = threading.Lock()
+        self._waiting = set()
+        self._selector = selectors.DefaultSelector()
+        if orders is not None:
+            self._selector.register(orders, selectors.EVENT_READ)
 
+    def fileno(self):
+        """Readable when `receive` has something to read."""
+        return self._selector.fileno()
 
-class HostClient:
-    """Posts to one host over kept connections. Threads may share it: each exchange has a connection of its own."""
+    def is_readable(self, seconds=0.0):
+        """Whether something is there, waiting up to so many seconds for it."""
+        return bool(self._selector.select(seconds))
 
-    def __init__(self, url, token):
-        parts = urllib.parse.urlsplit(url)
-        secure = parts.scheme == "https"
-        self._connection_class = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._address = parts.hostname, parts.port
-        self._prefix = parts.path.rstrip("/")
-        self._headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
-        self._idle = []
-        os.register_at_fork(after_in_child=self.close)  # a connection shared by two processes would mix answers
+    def send(self, data):
+        """Post whole messages; the caller makes sure that no other thread does at the same time."""
+        if data.startswith(b'{"type":"execution_'):
+            self._client.post("/complete", data)
+        elif data.startswith(b'{"type":"ready"'):
+            self._orders.send(data)
+        else:
+            self._send_calls(data)
 
-    def post(self, path, body):
-        """The body of the host's final answer. Raises HostRefused, HostUnreachable."""
-        pause, give_up_at = 0.0, None
-        while True:
+    def receive(self):
+        """What has come, decoded; maybe nothing. Raises EOFError when the host has ended the execution."""
+        for key, _ in self._selector.select():
+            if key.data is None:
+                return self._orders.receive()
             try:
-                status, answer = self._exchange(path, body)
-            except (OSError, http.client.HTTPException) as e:
-                problem = "%s: %s" % (type(e).__name__, e)
-            else:
-                if status == 200:
-                    return answer
-                if status == 202:
-                    pause, give_up_at = 0.0, None
-                    continue
-                if status not in RETRIED:
-                    raise HostRefused(status, answer)
-                problem = "HTTP %d" % status
-            now = monotonic()
-            give_up_at = give_up_at or now + GIVE_UP_SECONDS
-            if now >= give_up_at:
-                raise HostUnreachable("the host cannot be reached (%s)" % problem)
-            sleep(pause)
-            pause = min(2 * pause or 0.05, MAX_PAUSE)
+                return self._settle(key.data)
+            except HostRefused as e:
+                if e.status == OVER:
+                    raise EOFError("the host has ended this execution") from None
+                raise
+        return []
 
     def close(self):
-        """Close the connections that are not in use."""
-        while self._idle:
-            self._idle.pop().close()
+        """Give every descriptor back."""
+        for request in self._waiting:
+            request.connection.close()
+        self._waiting.clear()
+        self._selector.close()
+        self._client.close()
+        if self._orders is not None:
+            self._orders.close()
 
-    def _exchange(self, path, body):
-        connection = self._connect()
-        try:
-            try:
-                connection.request("POST", self._prefix + path, body, self._headers)
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # a host that refuses a body does not read it, but has said why
-            response = connection.getresponse()
-            answer = response.read()
-        except BaseException:
-            connection.close()
-            raise
-        if response.will_close:
-            connection.close()
-        else:
-            self._idle.append(connection)
-        return response.status, answer
+    def _send_calls(self, data):
+        lone = _LONE_CALL.fullmatch(data) if self._posted == self._answered and not self._waiting else None
+        if lone is not None:
+            self._begin(Request(self._client, "/call", data, lone.group(1).decode("ascii")))
+            return
+        self._client.post("/messages", data)
+        with self._counting:
+            self._posted += data.count(b"\n" + _CALL) + data.startswith(_CALL)
+        self._poll()
 
-    def _connect(self):
+    def _poll(self):
+        """Ask for answers, unless none is due or somebody asks already."""
+        with self._counting:
+            if self._is_polling or self._posted <= self._answered:
+                return
+            self._is_polling = True
+        self._begin(Request(self._client, "/answers", b'{"received":%d}' % self._received))
+
+    def _begin(self, request):
+        request.send()
+        self._waiting.add(request)
+        self._selector.register(request.connection.sock, selectors.EVENT_READ, request)
+
+    def _settle(self, request):
+        """The messages in a request's response; a request without an answer is sent again."""
+        self._selector.unregister(request.connection.sock)
+        self._waiting.discard(request)
+        if request.call_id is None:
+            return self._answers(request)
         try:
-            return self._idle.pop()
-        except IndexError:
-            return self._connection_class(*self._address, timeout=READ_SECONDS)
+            answer = request.answer()
+        except HostRefused as e:
+            if e.status == OVER:
+                raise
+            return [_error(request.call_id, "RuntimeError", str(e))]
+        if answer is None:
+            self._begin(request)
+            return []
+        return [_message(request.call_id, codec.loads(answer))]
+
+    def _answers(self, request):
+        answer = request.answer()
+        if answer is None:
+            self._begin(request)
+            return []
+        batch = codec.loads(answer)
+        self._received = batch["received"]
+        with self._counting:
+            self._answered += len(batch["answers"])
+            self._is_polling = False
+        self._poll()
+        return batch["answers"]
+
+
+def _message(call_id, answer):
+    """The response to a lone call as the message other channels get."""
+    error = answer.get("error")
+    if error is None:
+        return {"type": "result", "call_id": call_id, "value": answer["result"]}
+    if isinstance(error, str):
+        return _error(call_id, "RuntimeError", error)
+    return _error(call_id, error["type"], error["message"])
+
+
+def _error(call_id, kind, message):
+    return {"type": "error", "call_id": call_id, "error_type": kind, "message": message}

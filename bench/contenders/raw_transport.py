@@ -1,0 +1,53 @@
+"""Hatchway's stdio transport with its real guest and nothing around it: no gate, no sandbox, no limits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from serving import Job, actions, add, serve
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.limits import Limits
+from hatchway.core.transport import Completed, Failed, Idle
+from hatchway.transports.stdio import GUEST, StdinStdoutTransport
+
+
+async def pull(transport: StdinStdoutTransport) -> Any:
+    """The value of the action that was ordered."""
+    while True:
+        match await transport.receive():
+            case FunctionCall() as call:
+                await transport.send_result(add(*call.args), call_id=call.call_id)
+            case Idle():
+                continue
+            case Completed(output=output):
+                return output
+            case Failed(message=message):
+                raise RuntimeError(message)
+
+
+async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
+    transport = StdinStdoutTransport()
+    stack.push_async_callback(transport.stop)
+    config = await transport.start(["add"])
+    assert transport.guest_fds is not None
+    command = [sys.executable, "-I", "-S", str(GUEST)]
+    guest = subprocess.Popen(command, env=dict(config.env_vars), pass_fds=transport.guest_fds)
+    for fd in transport.guest_fds:
+        os.close(fd)
+    stack.callback(guest.wait)
+    stack.callback(guest.kill)
+
+    async def run(code: str) -> Any:
+        await transport.execute(code, ["add"], {}, Limits(), is_session=True)
+        return await pull(transport)
+
+    return {"calls": actions(run, "add({}, {})".format, None)["calls"]}
+
+
+serve(jobs)

@@ -1,0 +1,157 @@
+"""Rounds: contenders, one process each, measured in turns, so that a noisy moment hits all of them alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from peers import HERE, installed
+
+SPINNER = "import os\nos.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
+
+
+@dataclass(slots=True)
+class Contender:
+    """A process that does jobs when told to, see `contenders/serving.py`."""
+
+    name: str
+    process: subprocess.Popen[str]
+    jobs: tuple[str, ...]
+
+    def measure(self, job: str, n: int) -> list[float]:
+        """Seconds.
+
+        Raises:
+            RuntimeError: It could not do the job.
+        """
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"job": job, "n": n}) + "\n")
+        self.process.stdin.flush()
+        answer = self.answer()
+        if "error" in answer:
+            raise RuntimeError(f"{self.name}: {answer['error']}")
+        return answer["seconds"]
+
+    def answer(self) -> dict[str, list[float]]:
+        """Its next line."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended")
+        return json.loads(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What the rounds gave for one contender, in seconds."""
+
+    busy: list[float] = field(default_factory=list[float])
+    """On one core that never sleeps."""
+    idle: list[float] = field(default_factory=list[float])
+    """On the machine as it is."""
+
+    @property
+    def best(self) -> float:
+        """The minimum, on the busy core where that was measured."""
+        return min(self.busy or self.idle)
+
+    @property
+    def usual(self) -> float:
+        """The median on the machine as it is."""
+        return median(self.idle)
+
+
+@contextmanager
+def contenders(ours: Mapping[str, str]) -> Iterator[list[Contender]]:
+    """Start the contenders: ours, given as name and script with arguments, then each peer that is installed."""
+    wanted = [(name, sys.executable, script) for name, script in ours.items()]
+    wanted += [(peer.name, str(peer.python), peer.script) for peer in installed()]
+    with ExitStack() as stack:
+        started = [stack.enter_context(_process(*each)) for each in wanted]
+        yield [contender for contender in started if _ready(contender)]
+
+
+def interleaved(
+    found: Sequence[Contender], job: str, n: int, rounds: int, *, busy: bool = False
+) -> dict[str, Samples]:
+    """Every contender that can do the job, measured in turns; `busy` adds as many rounds on one core kept awake."""
+    able = [contender for contender in found if job in contender.jobs and _warmed(contender, job, n)]
+    samples = {contender.name: Samples() for contender in able}
+    core = _last_core() if busy else None
+    if core is not None:
+        with _spinning(core):
+            for contender in able * rounds:
+                _confine(contender.process.pid, {core})
+                samples[contender.name].busy.extend(contender.measure(job, n))
+                _confine(contender.process.pid, os.sched_getaffinity(0))
+    for contender in able * rounds:
+        samples[contender.name].idle.extend(contender.measure(job, n))
+    return samples
+
+
+def _warmed(contender: Contender, job: str, n: int) -> bool:
+    """The first time pays for caches and compiled files, and shows whether it works at all."""
+    try:
+        contender.measure(job, n)
+    except RuntimeError as e:
+        print(f"{e}: left out of {job}", file=sys.stderr)
+        return False
+    return True
+
+
+@contextmanager
+def _process(name: str, python: str, script: str) -> Iterator[Contender]:
+    file, *args = script.split()
+    command = [python, str(HERE / "contenders" / f"{file}.py"), *args]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Contender(name, process, ())
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()  # a contender ends when nobody can ask it any more
+
+
+def _ready(contender: Contender) -> bool:
+    try:
+        contender.jobs = tuple(str(job) for job in contender.answer()["jobs"])
+    except RuntimeError as e:
+        print(f"{e} before it was ready: it is left out", file=sys.stderr)
+        return False
+    return True
+
+
+def _last_core() -> int | None:
+    if not hasattr(os, "SCHED_IDLE"):
+        return None
+    return max(os.sched_getaffinity(0))
+
+
+@contextmanager
+def _spinning(core: int) -> Iterator[None]:
+    """Keep a core awake with work of idle priority: it yields at once, but the core need not be woken."""
+    spinner = subprocess.Popen([sys.executable, "-I", "-S", "-c", SPINNER])
+    os.sched_setaffinity(spinner.pid, {core})
+    try:
+        yield
+    finally:
+        spinner.kill()
+        spinner.wait()
+
+
+def _confine(pid: int, cores: set[int]) -> None:
+    """Put a process, its threads and all their descendants on these cores."""
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            os.sched_setaffinity(int(thread.name), cores)
+            children = (thread / "children").read_text().split()
+        except OSError:
+            continue  # it ended meanwhile
+        for child in children:
+            _confine(int(child), cores)

@@ -1,0 +1,81 @@
+"""Tables: numbers as Markdown, each target beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One published number: what it must be, and what it was."""
+
+    what: str
+    limit: float
+    unit: str = ""
+    best: float | None = None
+    """None when it could not be measured here."""
+    usual: float | None = None
+    """The median, or the worst one where the limit is a promise."""
+    by_best: bool = False
+    """Judge by the best: for ratios of minima, which noise does not move."""
+    at_least: bool = False
+    """The limit is a floor and not a ceiling."""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the number is what it must be."""
+        judged = self.best if self.by_best or self.usual is None else self.usual
+        if judged is None:
+            return "not measured"
+        return "met" if (judged >= self.limit if self.at_least else judged <= self.limit) else "**NOT met**"
+
+    def cells(self) -> list[str]:
+        """Its row."""
+        wanted = f"{'≥' if self.at_least else '≤'} {self._shown(self.limit)}"
+        return [self.what, wanted, self._shown(self.best), self._shown(self.usual), self.verdict]
+
+    def _shown(self, value: float | None) -> str:
+        return "–" if value is None else f"{f'{value:.2f}'.rstrip('0').rstrip('.')}{self.unit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One group of numbers: how they were taken, what everybody got, and our targets."""
+
+    title: str
+    note: str
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    targets: Sequence[Target] = ()
+    columns: tuple[str, str] = ("min", "median")
+    """What `Target.best` and `Target.usual` are here."""
+
+    def markdown(self) -> str:
+        """The section as text."""
+        parts = [f"## {self.title}", self.note]
+        if self.rows:
+            parts.append(table(self.head, self.rows))
+        if self.targets:
+            parts.append(table(["number", "target", *self.columns, "verdict"], [t.cells() for t in self.targets]))
+        return "\n\n".join(parts)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person reads them."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.{2 if seconds < 0.01 else 1}f} ms"
+    return f"{seconds:.2f} s"
+
+
+def times(value: float) -> str:
+    """A ratio."""
+    return f"{value:.2f}×"

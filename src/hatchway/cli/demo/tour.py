@@ -1,0 +1,110 @@
+"""The tour: a scripted model, but a real sandbox, real tools and a real question."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.text import Text
+
+from hatchway.cli.demo.tools import RULES, TOOLS
+from hatchway.cli.display import code_block, make_console
+from hatchway.cli.prompt import Asker, asking, drive
+from hatchway.cli.view import View
+from hatchway.core.decisions import Decision, Deny
+from hatchway.core.events import AgentEvent, ApprovalRequest, CodeExecutionOutput, RunFailed
+from hatchway.mode.mode import CodeMode
+from hatchway.testing.scripted import Reply, ScriptedModel
+
+
+async def tour(sandbox: str, *, yes: bool) -> None:
+    """Show everything once; without a terminal and without `yes`, what asks is refused."""
+    console = make_console()
+    with asking(yes=yes, otherwise=_decline) as ask:
+        async with CodeMode(sandbox, tools=TOOLS, rules=RULES) as mode:
+            await _converse(console, mode, ask)
+    if ask is _decline:
+        console.print("There is no terminal to ask at, so the booking was refused: --yes allows it.\n", style="yellow")
+    _say_what_next(console)
+
+
+async def _decline(request: ApprovalRequest) -> Decision:
+    return Deny("nobody is there to ask")
+
+
+async def _converse(console: Console, mode: CodeMode, ask: Asker) -> None:
+    task, replies = _story()
+    model, messages = ScriptedModel(replies), [task]
+    where = f"sandbox {mode.sandbox.name}, wall: {mode.sandbox.tier}"
+    console.print(Text.assemble(("Hatchway demo", "bold"), (f"  scripted model · real {where}\n", "dim")))
+    console.print(Text.assemble(("you    ", "bold cyan"), task))
+    while True:
+        reply = await model.reply(messages)
+        console.print(Text.assemble(("\nmodel  ", "bold magenta"), reply.text))
+        if not reply.code:
+            break
+        messages.append(await _act(console, mode, reply.code, ask))
+    console.print()
+
+
+async def _act(console: Console, mode: CodeMode, code: str, ask: Asker) -> str:
+    """Run one action and show it; what the model is told about it."""
+    console.print(Panel(code_block(code), border_style="dim", title="action", title_align="left"))
+    view, told, started = View(console), list[str](), time.monotonic()
+
+    def show(event: AgentEvent) -> None:
+        view.show(event)
+        told.extend(_told(event))
+
+    await drive(mode, code, show, ask)
+    console.print(f"  {time.monotonic() - started:.2f} s", style="dim")
+    return "\n".join(told)
+
+
+def _told(event: AgentEvent) -> list[str]:
+    match event:
+        case CodeExecutionOutput(text=text):
+            return [text or "done"]
+        case RunFailed(error=error):
+            return [str(error)]
+        case _:
+            return []
+
+
+def _story() -> tuple[str, list[Reply]]:
+    text = (files("hatchway.cli.demo") / "story.md").read_text(encoding="utf-8")
+    task, *replies = [part.strip() for part in text.split("\n---\n")]
+    return task, [_reply(part) for part in replies]
+
+
+def _reply(part: str) -> Reply:
+    text, _, fenced = part.partition("```python\n")
+    return Reply(text=text.strip(), code=fenced.removesuffix("```").strip())
+
+
+def _say_what_next(console: Console) -> None:
+    name = command_name()
+    steps: Mapping[str, str] = {
+        f"{name} doctor": "which sandboxes work on this machine",
+        f"echo 'sum(range(10))' | {name} exec -": "run code of your own",
+        f"{name} conformance monty": "hold a sandbox against the contract",
+    }
+    width = max(len(step) for step in steps)
+    lines = [Text.assemble("  ", (f"{step:<{width}}", "bold"), (f"  {why}", "dim")) for step, why in steps.items()]
+    console.print(Text("\n").join([Text("Try next:"), *lines]))
+
+
+def command_name() -> str:
+    """How this very installation is called from the directory the user is in."""
+    script = Path(sys.executable).with_name("hatchway")
+    found = shutil.which("hatchway")
+    if found and Path(found).resolve() == script.resolve():
+        return "hatchway"
+    return min(os.path.relpath(script), str(script), key=len) if script.exists() else "python -m hatchway"

@@ -1,0 +1,290 @@
+"""One action in a CPython guest, whatever holds the guest: the process, jail and container sandboxes share this.
+
+The transport brings what the guest says, the pipes what it prints; the process can be killed and tells how it died;
+the clock strikes when the time is over. All of it is taken in as it happens, whether or not anybody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
+
+from hatchway.core.calls import FunctionCall, Waiting
+from hatchway.core.errors import (
+    CodeExecutionError,
+    CodeLimitError,
+    CodeRuntimeError,
+    CodeSyntaxError,
+    CodeTimeoutError,
+    HatchwayError,
+    SandboxCrashed,
+    TransportError,
+)
+from hatchway.core.limits import Limits
+from hatchway.core.results import ExecutionResult, Tier, Usage
+from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
+from hatchway.core.transport import Completed, Failed, Idle, Received
+from hatchway.sandboxes.clock import WallClock
+from hatchway.sandboxes.guest_process import Death, GuestProcess
+from hatchway.sandboxes.output_pipes import OutputPipes
+from hatchway.transports.stdio import StdinStdoutTransport
+
+EOF_SECONDS = 0.05
+"""A guest that closed its channel and is not dead after this is killed."""
+MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
+
+
+class GuestExecution(CodeExecution):
+    """The handle of one action in a guest.
+
+    Args:
+        process: Where the guest runs.
+        transport: The channel to it; what it says is taken from here on.
+        limits: What the action may take.
+        tier: The wall around the process.
+        is_session: The guest lives on when the action ends.
+        on_output: Sees stdout and stderr as they come.
+        on_end: Called once when the action has ended, before anybody is told.
+    """
+
+    def __init__(
+        self,
+        process: GuestProcess,
+        transport: StdinStdoutTransport,
+        *,
+        limits: Limits,
+        tier: Tier,
+        is_session: bool = False,
+        on_output: OnOutput | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        self._process, self._transport = process, transport
+        self._limits, self._tier = limits, tier
+        self._is_session, self._on_end = is_session, on_end
+        self._cpu_before = process.cpu_seconds() if is_session else 0.0
+        self._pending: dict[str, FunctionCall] = {}
+        self._unread: deque[FunctionCall] = deque()
+        self._made = self._answered = 0
+        self._is_idle = False
+        self._why: HatchwayError | None = None
+        self._end: ExecutionResult | HatchwayError | None = None
+        self._stdout = self._stderr = ""
+        self._is_told = False
+        self._asker: asyncio.Future[None] | None = None
+        self._death: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._output = OutputPipes(
+            process.stdout_fd, process.stderr_fd, limit=limits.output_bytes, on_output=on_output
+        )
+        self._clock = WallClock(limits.wall_seconds, self._cpu_seconds, self._on_time_over)
+        process.watch(limits, self._on_death)
+        transport.listen(self._on_received)
+
+    async def begin(self, code: str, functions: Functions, inputs: Mapping[str, Any] | None) -> None:
+        """Order the guest to run the code.
+
+        Raises:
+            ValueNotPortable: An input cannot cross; nothing runs.
+        """
+        try:
+            await self._transport.execute(code, functions, inputs or {}, self._limits, is_session=self._is_session)
+        except TransportError:
+            pass  # the guest is dead already; `next` tells how it died
+        except BaseException as e:
+            self._strike(CodeRuntimeError(f"the action could not be started: {e}"))
+            raise
+
+    async def next(self) -> FunctionCall | Waiting | ExecutionResult:
+        """As the contract says."""
+        while (event := self.poll()) is None:
+            if self._asker is not None:
+                raise RuntimeError("next() is already being awaited")
+            self._asker = asyncio.get_running_loop().create_future()
+            try:
+                await self._asker
+            finally:
+                self._asker = None
+        return event
+
+    def poll(self) -> FunctionCall | Waiting | ExecutionResult | None:
+        """As the contract says."""
+        if self._end is not None:
+            self._is_told = True
+            if isinstance(self._end, HatchwayError):
+                raise self._end.with_traceback(None)
+            return self._end
+        if self._unread:
+            return self._unread.popleft()
+        if self._is_idle:
+            return Waiting(tuple(self._pending.values()))
+        return None
+
+    async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
+        """As the contract says; also a value past `Limits.value_bytes` cannot cross."""
+        call_id = self._pending_id(call_id)
+        await self._answer(call_id, lambda: self._transport.answer(value, call_id))
+
+    async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
+        """As the contract says."""
+        call_id = self._pending_id(call_id)
+        await self._answer(call_id, lambda: self._transport.answer_error(error, call_id))
+
+    def dump(self) -> bytes | None:
+        """None: a process cannot be stored."""
+        return None
+
+    async def cancel(self) -> None:
+        """As the contract says."""
+        if self._end is None:
+            self._strike(CodeRuntimeError("the execution was cancelled"))
+        self._is_told = True
+        if not (self._is_session and self._end is not None):
+            await asyncio.shield(self._death)
+
+    async def abandon(self, why: HatchwayError) -> None:
+        """As `cancel`, for a reason that `next` tells."""
+        self._strike(why)
+        await self.cancel()
+
+    def _pending_id(self, call_id: str | None) -> str:
+        known = {} if self._is_told else self._pending
+        if call_id is None:
+            if len(known) != 1:
+                raise ValueError(f"{len(known)} calls are pending: say which by call_id")
+            return next(iter(known))
+        if call_id not in known:
+            raise ValueError(f"no pending call {call_id!r}")
+        return call_id
+
+    async def _answer(self, call_id: str, send: Callable[[], asyncio.Future[None] | None]) -> None:
+        sending = None
+        if self._end is None and self._why is None:  # otherwise the guest is dead and `next` will tell
+            try:
+                sending = send()
+            except TransportError:
+                pass  # it died just now
+            self._answered += 1
+            self._is_idle = False
+            self._clock.run()
+        del self._pending[call_id]
+        if sending is not None:
+            try:
+                await asyncio.shield(sending)
+            except TransportError:
+                pass
+
+    def _on_received(self, came: Received | EOFError | TransportError) -> None:
+        """Take in what the guest says. It may say anything, at any time."""
+        if self._end is not None or self._why is not None:
+            return
+        match came:
+            case FunctionCall():
+                self._on_call(came)
+            case Idle(answers=answers):
+                if answers == self._answered and self._pending:
+                    self._is_idle = True
+                    self._clock.stand()
+                    self._wake()
+            case Completed(output=output):
+                self._finish(lambda: self._result(output))
+            case Failed():
+                self._finish(lambda: self._failure(came))
+            case EOFError():
+                asyncio.get_running_loop().call_later(EOF_SECONDS, self._on_silence)
+            case TransportError():
+                self._strike(CodeRuntimeError(f"the code broke the sandbox protocol: {came.message}"))
+            case _:
+                assert_never(came)
+
+    def _on_call(self, call: FunctionCall) -> None:
+        self._made += 1
+        if self._made > self._limits.calls:
+            self._strike(_over("calls", f"the code made more than {self._limits.calls} tool calls"))
+            return
+        if len(self._pending) >= self._limits.pending_calls:
+            self._strike(_over("pending_calls", f"more than {self._limits.pending_calls} calls were unanswered at a time"))
+            return
+        self._output.drain()
+        self._pending[call.call_id] = call
+        self._unread.append(call)
+        self._is_idle = False
+        self._clock.run()
+        self._wake()
+
+    def _on_time_over(self) -> None:
+        seconds = self._limits.wall_seconds
+        self._strike(CodeTimeoutError(f"the code ran longer than {seconds:g} s", hint=MORE_TIME))
+
+    def _on_silence(self) -> None:
+        self._strike(CodeRuntimeError("the code closed its channel to the host"))
+
+    def _on_death(self, death: Death) -> None:
+        """Everything of the guest is dead. What it had said before counts, unless it was killed for a reason."""
+        self._transport.read_available()
+        if self._end is None:
+            why = self._why or _death_error(death)
+            self._why = why
+            self._finish(lambda: why)
+        if not self._death.done():
+            self._death.set_result(None)
+
+    def _strike(self, why: HatchwayError) -> None:
+        """Kill the code; once it is dead, `next` raises `why`."""
+        if self._end is None and self._why is None:
+            self._why = why
+            self._clock.stop()
+            self._process.kill()
+
+    def _finish(self, make_end: Callable[[], ExecutionResult | HatchwayError]) -> None:
+        self._clock.stop()
+        self._output.drain()
+        self._stdout, self._stderr = self._output.close()
+        end = make_end()
+        if isinstance(end, CodeExecutionError):
+            end.stdout, end.stderr = self._stdout, self._stderr
+        self._end = end
+        self._unread.clear()
+        self._transport.detach()
+        if not self._is_session:
+            self._process.kill()
+        if self._on_end is not None:
+            self._on_end()
+        self._wake()
+
+    def _result(self, output: Any) -> ExecutionResult:
+        usage = Usage(
+            wall_seconds=self._clock.ran,
+            cpu_seconds=self._cpu_seconds(),
+            memory_bytes=self._process.peak_memory(),
+            calls=self._made,
+        )
+        return ExecutionResult(output=output, stdout=self._stdout, stderr=self._stderr, usage=usage, tier=self._tier)
+
+    def _failure(self, failed: Failed) -> CodeExecutionError:
+        match failed.kind:
+            case "syntax":
+                return CodeSyntaxError(failed.message)
+            case "runtime" | "value":
+                return CodeRuntimeError(failed.message)
+            case "memory":
+                return _over("memory_bytes", failed.message)
+
+    def _cpu_seconds(self) -> float:
+        return max(0.0, self._process.cpu_seconds() - self._cpu_before)
+
+    def _wake(self) -> None:
+        if self._asker is not None and not self._asker.done():
+            self._asker.set_result(None)
+
+
+def _over(limit: str, message: str) -> CodeLimitError:
+    return CodeLimitError(message, limit=limit, hint=f"raise Limits.{limit}, or let the code take less")
+
+
+def _death_error(death: Death) -> HatchwayError:
+    if death.is_crash:
+        return SandboxCrashed("the process that supervises the code died", hint="run the action again")
+    if death.limit:
+        return _over(death.limit, f"the code went over its limit of {death.limit}")
+    return CodeRuntimeError(f"the interpreter died: {death}")

@@ -1,0 +1,58 @@
+"""What an execution needs of the process its guest runs in; each sandbox that runs CPython guests has its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hatchway.core.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """How a guest's process ended."""
+
+    exit_code: int | None = None
+    """Its exit code, when it exited."""
+    signal: str = ""
+    """The signal that killed it, such as `"SIGSEGV"`."""
+    limit: str = ""
+    """The field of `Limits` it was killed for."""
+    is_crash: bool = False
+    """The machinery around it died; the code may be innocent."""
+
+    def __str__(self) -> str:
+        if self.signal:
+            return f"killed by signal {self.signal}"
+        return f"exit code {self.exit_code}" if self.exit_code is not None else "nobody knows how"
+
+
+class GuestProcess(Protocol):
+    """A process with a guest in it, for one action or for the actions of one session."""
+
+    @property
+    def stdout_fd(self) -> int:
+        """The read end of its stdout."""
+        ...
+
+    @property
+    def stderr_fd(self) -> int:
+        """The read end of its stderr."""
+        ...
+
+    def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
+        """An action begins: hold it to its limits, and tell on the running loop when everything of it is dead."""
+        ...
+
+    def kill(self) -> None:
+        """Kill the guest with all its descendants; `on_death` is told when they are dead. Legal twice."""
+        ...
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the guest and all its descendants, ever; 0.0 where it cannot be told."""
+        ...
+
+    def peak_memory(self) -> int:
+        """Bytes of memory the guest has had at most; 0 where it cannot be told."""
+        ...

@@ -1,0 +1,92 @@
+"""A child: takes every wall it can get around itself, says hello, and becomes the guest."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+from typing import Any
+
+from . import kernel, landlock, seccomp
+
+SCRATCH = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+
+
+def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
+    """Never returns."""
+    channel = socket.socket(fileno=fds[0])
+    try:
+        given = _seal(launch, order, fds)
+        channel.sendmsg([b'{"sealed":true}\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", given))])
+        for fd in given:
+            os.close(fd)
+    except BaseException as e:
+        channel.send(json.dumps({"sealed": False, "reason": "%s: %s" % (type(e).__name__, e)}).encode() + b"\n")
+        os._exit(1)
+    try:
+        _become_guest(channel.detach())
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(1)
+
+
+def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list[int]:
+    """Put the walls up, outermost last; what the host is to have is given back as descriptors."""
+    channel, out, err, *cgroups = fds
+    for fd in cgroups:
+        os.write(fd, b"0")
+    os.setsid()  # kill(0) would cross the pid namespace by the inherited process group
+    _own_mounts(launch, order)
+    given = [os.pidfd_open(1)]
+    if launch["has_output"]:
+        given.append(os.open("/output", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    _own_descriptors({channel, *given}, out, err)
+    _rlimits(order)
+    kernel.unshare(kernel.NEWUSER)  # RLIMIT_NPROC counts per user namespace; ours holds nobody else
+    kernel.drop_capabilities()
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to root
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    if landlock.version():
+        landlock.restrict(["/"], ["/tmp", "/output", "/dev/null", "/dev/zero", "/dev/full"])
+    seccomp.install(has_memfd=bool(cgroups))
+    return given
+
+
+def _own_mounts(launch: dict[str, Any], order: dict[str, Any]) -> None:
+    kernel.unshare(kernel.NEWNS | kernel.NEWCGROUP)
+    kernel.mount("proc", "/proc", "proc", SCRATCH, "subset=pid")  # no /proc/sys, nor anything else machine-wide
+    quota = "mode=700,size=%d,nr_inodes=%d" % (order["disk_bytes"], order["disk_files"])
+    kernel.mount("tmpfs", "/tmp", "tmpfs", SCRATCH, quota)
+    if launch["has_output"]:
+        kernel.mount("tmpfs", "/output", "tmpfs", SCRATCH, quota)
+    os.chdir("/tmp")
+
+
+def _own_descriptors(kept: set[int], out: int, err: int) -> None:
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    kernel.close_all_but({0, 1, 2, *kept})
+
+
+def _rlimits(order: dict[str, Any]) -> None:
+    for name, value in order["rlimits"].items():
+        which = getattr(resource, name)
+        hard = resource.getrlimit(which)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (value, value))
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def _become_guest(channel: int) -> None:
+    from _hatchway_guest.channel import PipeChannel  # pyright: ignore
+    from _hatchway_guest.interpreter import Interpreter  # pyright: ignore
+
+    sys.argv[:] = [""]
+    Interpreter(PipeChannel(channel, channel)).serve()

@@ -1,0 +1,188 @@
+"""The zygote: a warm interpreter behind its own namespaces that forks one sealed child per order."""
+
+from __future__ import annotations
+
+import array
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+from . import child, idmap, kernel, root
+
+INSIDE_ID = 1000
+MAX_FDS = 8
+ALL_NAMESPACES = kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
+
+
+def start(launch: dict[str, Any], control: socket.socket, uid: int) -> int:
+    """Start the zygote and give its pid, once its namespaces are there. The host is told why if they are not."""
+    asked, answer = socket.socketpair()
+    helper = os.fork()
+    if not helper:
+        try:
+            asked.close()
+            warm_up(launch)  # while the files are in sight
+            _enter_namespaces(launch, control, answer, uid)
+        except BaseException as e:
+            _say(control, {"failed": str(e), "errno": getattr(e, "errno", None) or 0})
+        finally:
+            os._exit(0)
+    answer.close()
+    with asked:
+        if asked.recv(1) == b"m":  # only root may write a map of a uid that is not its own
+            own = "%d %d 1" % (INSIDE_ID, uid)
+            idmap.write_maps(helper, own, own, "/proc")
+            asked.send(b"m")
+    os.waitpid(helper, 0)
+    return _only_child()
+
+
+def _only_child() -> int:
+    with open("/proc/self/task/%d/children" % os.getpid()) as f:
+        children = f.read().split()
+    if not children:
+        sys.exit(0)
+    return int(children[0])
+
+
+def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: socket.socket, uid: int) -> None:
+    if os.geteuid() == 0:
+        os.setgroups([])
+        kernel.unshare(kernel.NEWNS)  # as root: it may grant what the jail's own uid could not open
+        root.build(launch, uid)
+        kernel.unshare(ALL_NAMESPACES)
+        keeper.send(b"m")
+        keeper.recv(1)
+        os.setresgid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
+        os.setresuid(INSIDE_ID, INSIDE_ID, INSIDE_ID)  # no uid 0 is mapped, so the capabilities stay
+    else:
+        own_uid, own_gid = os.geteuid(), os.getegid()
+        kernel.unshare(ALL_NAMESPACES)
+        idmap.write_maps(os.getpid(), "%d %d 1" % (INSIDE_ID, own_uid), "%d %d 1" % (INSIDE_ID, own_gid), "/proc")
+        root.build(launch, None)
+    keeper.close()
+    gone, lives = os.pipe()
+    if not os.fork():
+        os.close(lives)
+        try:
+            os.read(gone, 1)  # the helper has ended: only now is the keeper our parent, whose death is ours
+            _be_zygote(launch, control)
+        except BaseException as e:
+            _say(control, {"failed": str(e), "errno": getattr(e, "errno", None) or 0})
+        finally:
+            os._exit(0)
+
+
+def _be_zygote(launch: dict[str, Any], control: socket.socket) -> None:
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    # A handler of ours would run in the sleepers too, which share this memory and take signals of the code.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    socket.sethostname("jail")
+    root.enter()
+    Zygote(launch, control).serve()
+
+
+def warm_up(launch: dict[str, Any]) -> None:
+    """Import what the code is likely to use; nothing that was granted as a package."""
+    sys.path[:] = launch["sys_path"]
+    os.environ.clear()
+    os.environ.update(launch["environment"])
+    for name in launch["preload"]:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # an interpreter built without it
+    gc.collect()
+    gc.freeze()
+
+
+class Zygote:
+    """Takes orders from the host until its end of the socket closes."""
+
+    def __init__(self, launch: dict[str, Any], control: socket.socket) -> None:
+        self._launch = launch
+        self._control = control
+        self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._alive: dict[int, tuple[int, int, int]] = {}  # pidfd -> number, pid, pid of its init
+        self._poll = select.epoll()
+
+    def serve(self) -> None:
+        """Fork children and tell the host how they ended."""
+        self._poll.register(self._control, select.EPOLLIN)
+        _say(self._control, {"ready": True})
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd in self._alive:
+                    self._bury(fd)
+                elif not self._take_order():
+                    return
+
+    def _take_order(self) -> bool:
+        order, fds = receive(self._control)
+        if order is None:
+            return False
+        try:
+            self._spawn(order, fds)
+        except OSError as e:
+            _say(self._control, {"died": order["number"], "status": None, "reason": str(e)})
+        finally:
+            for fd in fds:
+                os.close(fd)
+        return True
+
+    def _spawn(self, order: dict[str, Any], fds: list[int]) -> None:
+        kernel.unshare(kernel.NEWPID)
+        try:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # inherited by the sleeper: orphans need no reaping
+            init = kernel.clone_sleeper()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            pid = os.fork()
+            if not pid:
+                child.run(self._launch, order, fds)
+        finally:
+            kernel.setns(self._own_pids, kernel.NEWPID)
+        pidfd = os.pidfd_open(pid)
+        self._alive[pidfd] = (order["number"], pid, init)
+        self._poll.register(pidfd, select.EPOLLIN)
+
+    def _bury(self, pidfd: int) -> None:
+        """Reap a child, kill what it left behind, tell the host."""
+        number, pid, init = self._alive.pop(pidfd)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        status, usage = _reaped(pid)
+        os.kill(init, signal.SIGKILL)
+        _reaped(init)  # returns when the whole pid namespace is empty
+        _say(self._control, {"died": number, "status": status, "cpu": usage})
+
+
+def _reaped(pid: int) -> tuple[int | None, float]:
+    try:
+        _, status, usage = os.wait4(pid, 0)
+    except ChildProcessError:
+        return None, 0.0  # it died in the moment SIGCHLD was ignored
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+
+
+def _say(control: socket.socket, message: dict[str, Any]) -> None:
+    try:
+        control.send(json.dumps(message).encode())
+    except OSError:
+        pass  # the host is gone; the end of file says so next
+
+
+def receive(control: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """One message and the file descriptors that came with it; None at the end."""
+    data, ancillary, _, _ = control.recvmsg(1 << 16, socket.CMSG_SPACE(MAX_FDS * 4), socket.MSG_CMSG_CLOEXEC)
+    fds = array.array("i")
+    for level, kind, payload in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+    return (json.loads(data) if data else None), list(fds)

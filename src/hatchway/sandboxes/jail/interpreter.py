@@ -1,0 +1,109 @@
+"""Which files of the host make up a Python: what a jail must show for it to run, and no package of anyone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from glob import glob
+
+from hatchway.core.errors import InvalidSetting
+
+_SYSTEM_LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
+_SYSTEM_FILES = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
+_QUESTION = """
+import json, os, sys, sysconfig
+base = getattr(sys, "_base_executable", None) or sys.executable
+paths = sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
+shared = [sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME")]
+library = os.path.join(*shared) if all(shared) and sysconfig.get_config_var("Py_ENABLE_SHARED") else ""
+print(json.dumps({"executable": os.path.realpath(base), "prefix": os.path.realpath(sys.base_prefix),
+                  "stdlib": paths["stdlib"], "platstdlib": paths["platstdlib"], "library": library,
+                  "version": list(sys.version_info[:2])}))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterpreterFiles:
+    """A Python as a jail shows it."""
+
+    executable: str
+    """The real file: no virtual environment, no link."""
+    binds: tuple[str, ...]
+    """Files and directories shown read-only at their own paths."""
+    links: tuple[tuple[str, str], ...]
+    """Symbolic links made beside them: path and target."""
+    masks: tuple[str, ...]
+    """Directories within the binds that are shown empty: the packages of the host."""
+    sys_path: tuple[str, ...]
+    """The standard library."""
+
+
+@cache
+def interpreter_files(python: str | None = None) -> InterpreterFiles:
+    """The files of an interpreter; None: the one that runs this.
+
+    Raises:
+        InvalidSetting: `python` is no Python that runs, or one older than 3.9.
+    """
+    told = _asked(python or sys.executable)
+    if tuple(told["version"]) < (3, 9):
+        raise InvalidSetting(f"{python} is Python {'.'.join(map(str, told['version']))}; a jail needs 3.9 or later")
+    stdlib = dict.fromkeys(os.path.realpath(told[key]) for key in ("stdlib", "platstdlib"))
+    dynamic = [os.path.join(path, "lib-dynload") for path in stdlib if os.path.isdir(os.path.join(path, "lib-dynload"))]
+    system = [path for path in _SYSTEM_LIBRARIES if os.path.isdir(path)]
+    shown = [path for path in system if not os.path.islink(path)]
+    wanted = [told["executable"], *_library_folders(told["prefix"], [*stdlib]), told["library"], *_SYSTEM_FILES]
+    binds = _without_nested([*shown, *(os.path.realpath(p) for p in wanted if p and os.path.exists(p))])
+    return InterpreterFiles(
+        executable=told["executable"],
+        binds=tuple(binds),
+        links=tuple((path, os.readlink(path)) for path in system if os.path.islink(path)),
+        masks=tuple(_package_folders(binds)),
+        sys_path=(*stdlib, *dynamic),
+    )
+
+
+def _asked(python: str) -> dict[str, str]:
+    if python == sys.executable:
+        return _told_here()
+    try:
+        done = subprocess.run([python, "-I", "-S", "-c", _QUESTION], capture_output=True, timeout=30, env={}, check=True)
+        return json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as e:
+        raise InvalidSetting(f"python={python!r} is no Python that runs: {e}", hint=f"try: {python} -V") from e
+
+
+def _told_here() -> dict[str, str]:
+    import contextlib
+    import io
+
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        exec(_QUESTION, {})
+    return json.loads(told.getvalue())
+
+
+def _library_folders(prefix: str, stdlib: list[str]) -> list[str]:
+    """A prefix of its own (pyenv, uv, conda) brings its shared libraries in `lib`; a system's are shown anyway."""
+    if prefix in ("/usr", "/usr/local"):
+        return stdlib
+    return [os.path.join(prefix, "lib"), *stdlib]
+
+
+def _without_nested(paths: list[str]) -> list[str]:
+    kept: list[str] = []
+    for path in sorted(set(paths)):
+        if not any(path.startswith(other + "/") for other in kept):
+            kept.append(path)
+    return kept
+
+
+def _package_folders(binds: list[str]) -> list[str]:
+    places = [pattern for path in binds for pattern in (path, f"{path}/python*")]
+    folders = [f for place in places for name in _PACKAGE_FOLDERS for f in glob(f"{place}/{name}")]
+    return sorted({f for f in folders if os.path.isdir(f) and not os.path.islink(f)})

@@ -1,0 +1,74 @@
+"""The process tree below a process, read from /proc. Also used by the host. Standard library of Python 3.9 only."""
+
+import os
+from typing import Dict, List, NamedTuple
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Stat(NamedTuple):
+    """What /proc/<pid>/stat says."""
+
+    parent: int
+    own_ticks: int
+    """CPU of the process itself."""
+    reaped_ticks: int
+    """CPU of its children that are dead and were waited for."""
+    threads: int
+    resident_bytes: int
+
+
+def stat(pid: int) -> "Stat | None":
+    """What the kernel knows of a process; None when it is gone."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as f:
+            fields = f.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    user, system, reaped_user, reaped_system = map(int, fields[11:15])
+    return Stat(int(fields[1]), user + system, reaped_user + reaped_system, int(fields[17]), int(fields[21]) * PAGE)
+
+
+def children(pid: int) -> List[int]:
+    """The direct children of all threads of a process."""
+    found = []  # type: List[int]
+    try:
+        for thread in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, thread), "rb") as f:
+                found += map(int, f.read().split())
+    except FileNotFoundError:
+        return found or _children_by_scan(pid)
+    except OSError:
+        pass
+    return found
+
+
+def descendants(pid: int) -> Dict[int, Stat]:
+    """Every process below a process, with what the kernel knows of it."""
+    found = {}  # type: Dict[int, Stat]
+    todo = children(pid)
+    while todo:
+        child = todo.pop()
+        seen = stat(child)
+        if child not in found and seen is not None:
+            found[child] = seen
+            todo += children(child)
+    return found
+
+
+def proportional_bytes(pid: int) -> int:
+    """Memory of a process where pages it shares with others count in part; 0 when it cannot be told."""
+    try:
+        with open("/proc/%d/smaps_rollup" % pid, "rb") as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith(b"Pss:"))
+    except (OSError, StopIteration):
+        return 0
+
+
+def _children_by_scan(pid: int) -> List[int]:
+    """For kernels without the children file, and for processes that are gone."""
+    if os.path.exists("/proc/self/task/%d/children" % os.getpid()) or not os.path.isdir("/proc/self"):
+        return []
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [p for p in pids if (seen := stat(p)) is not None and seen.parent == pid]

@@ -1,0 +1,62 @@
+"""Which names a tool may have: what the code can call without losing anything of its own."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import unicodedata
+from collections.abc import Collection
+from typing import Any
+
+from hatchway.core.errors import InvalidTool
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+def check_name(name: Any) -> None:
+    """Refuse a name the code could not call.
+
+    Raises:
+        InvalidTool: It is no identifier (or several with dots between), a keyword, a builtin, or Python's own.
+    """
+    if not isinstance(name, str) or name in ("", "<lambda>"):
+        raise InvalidTool("a lambda or another callable without a name needs one", hint='tool(fn, name="lookup")')
+    parts = name.split(".")
+    for part in parts:
+        if reason := _flaw(part):
+            raise InvalidTool(
+                f"{name!r} cannot be the name of a tool: {reason}", hint=f"give name=, such as {_like(name)!r}"
+            )
+    if parts[0] in _BUILTINS:
+        raise InvalidTool(
+            f"{name!r} cannot be the name of a tool: the code would lose the builtin {parts[0]!r}",
+            hint=f"give name=, such as {_like(name)!r}",
+        )
+
+
+def check_names(name: str, others: Collection[str]) -> None:
+    """Refuse a name that does not go together with those of other tools.
+
+    Raises:
+        InvalidTool: Another has it, or one of the two is a namespace of the other.
+    """
+    if name in others:
+        raise InvalidTool(f"two tools are named {name!r}", hint="give one of them another name=")
+    for other in others:
+        if other.startswith(f"{name}.") or name.startswith(f"{other}."):
+            space = min(name, other, key=len)
+            raise InvalidTool(f"{space!r} is the name of a tool and the namespace of {max(name, other, key=len)!r}")
+
+
+def _flaw(part: str) -> str:
+    if keyword.iskeyword(part):
+        return f"{part!r} is a keyword of Python"
+    if not part.isidentifier() or unicodedata.normalize("NFKC", part) != part:
+        return f"{part!r} is not an identifier"
+    return "names that begin with '__' are Python's own" if part.startswith("__") else ""
+
+
+def _like(name: str) -> str:
+    """A name that would do."""
+    safe = "".join(character if character.isascii() and character.isalnum() else "_" for character in name).strip("_")
+    return f"{safe}_tool" if safe in _BUILTINS or keyword.iskeyword(safe) or not safe.isidentifier() else safe

@@ -1,0 +1,237 @@
+"""Calls over a pair of pipes: the guest writes each one as a line and reads its answer as a line.
+
+The channel is its own: what the code prints never mixes with it. For code that runs on this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.errors import TransportError
+from hatchway.core.limits import Limits
+from hatchway.core.sandbox import Functions
+from hatchway.core.transport import CallbackTransport, Completed, Failed, Idle, Received, TransportConfig
+from hatchway.transports import messages
+from hatchway.transports.lines import LineChannel
+
+GUEST = Path(__file__).parent / "guest"
+"""The files that run inside; standard library only."""
+CHANNEL_VARIABLE = "HATCHWAY_CHANNEL"
+"""Where a guest that is started by hand finds its descriptors, as `"read,write"`."""
+SLACK = 64 * 1024
+"""Bytes a message may have around its value."""
+MAX_UNREAD = 256
+"""Messages kept for a host that does not ask; the guest then blocks."""
+
+Listener = Callable[[Received | EOFError | TransportError], None]
+"""Takes what the guest says as it comes; an error is the last thing it is given."""
+
+
+class StdinStdoutTransport(CallbackTransport):
+    """A channel over two pipes for one execution at a time.
+
+    Args:
+        value_bytes: Bytes one value may take on the wire, in both directions.
+    """
+
+    def __init__(self, *, value_bytes: int = Limits().value_bytes) -> None:
+        self.guest_fds: tuple[int, int] | None = None
+        """The guest's descriptors (read, write) after `start`; hand them on with `pass_fds` and close them."""
+        self._value_bytes = value_bytes
+        self._channel: LineChannel | None = None
+        self._listener: Listener = self._queue
+        self._unread: deque[Received | EOFError | TransportError] = deque()
+        self._reader: asyncio.Future[None] | None = None
+        self._pending: dict[str, FunctionCall] = {}
+        self._seen: set[str] = set()
+        self._is_ready = False
+
+    async def start(self, available_functions: Functions) -> TransportConfig:
+        """Open the pipes. The guest needs `guest_fds`, under the numbers they have here.
+
+        Raises:
+            TransportError: A channel is open already, or no pipe can be made.
+        """
+        if self._channel is not None:
+            raise TransportError("this transport already serves an execution", hint="use one transport per execution")
+        try:
+            guest_read, host_write = os.pipe()
+            host_read, guest_write = os.pipe()
+        except OSError as e:
+            raise TransportError(f"no pipe can be made: {os.strerror(e.errno or 0)}") from None
+        self.guest_fds = guest_read, guest_write
+        self.adopt(host_read, host_write)
+        self.listen(None)
+        specs = [messages.spec(messages.as_signature(f)) for f in available_functions]
+        stub_code = _STUB.format(guest=str(GUEST), specs=specs)
+        return TransportConfig(stub_code=stub_code, env_vars={CHANNEL_VARIABLE: f"{guest_read},{guest_write}"})
+
+    def adopt(self, read_fd: int, write_fd: int) -> None:
+        """Speak over descriptors whose other ends a guest has; they are owned from here on."""
+        self._channel = LineChannel(read_fd, write_fd, max_line=self._value_bytes + SLACK)
+
+    def listen(self, listener: Listener | None) -> None:
+        """Read on the running loop and hand everything to `listener` at once; None queues it for `receive`."""
+        self._listener = listener or self._queue
+        self._opened().open(self)
+
+    def detach(self) -> None:
+        """Stop reading between two actions; `listen` goes on, also on another loop."""
+        if self._channel is not None:
+            self._channel.detach()
+
+    async def execute(
+        self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool
+    ) -> None:
+        """Order the guest to run an action; ids and answers count from nothing again.
+
+        Raises:
+            ValueNotPortable: An input cannot cross.
+            TransportError: The channel broke.
+        """
+        order = messages.execute(code, functions, inputs, limits, is_session=is_session)
+        self._pending.clear()
+        self._seen.clear()
+        self._value_bytes = limits.value_bytes
+        self._opened().max_line = limits.value_bytes + SLACK
+        sending = self._opened().send(order)
+        if sending is not None:
+            await asyncio.shield(sending)
+
+    async def receive(self) -> Received:
+        """As the contract says. Messages come in the order in which the guest sent them."""
+        while not self._unread:
+            if self._reader is not None:
+                raise RuntimeError("receive() is already being awaited")
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        came = self._unread[0]
+        if isinstance(came, Exception):
+            raise came.with_traceback(None)
+        self._unread.popleft()
+        if self._channel is not None:
+            self._channel.resume()
+        return came
+
+    async def send_result(self, value: Any, *, call_id: str | None = None) -> None:
+        """As the contract says; also past `value_bytes` a value cannot cross."""
+        sending = self.answer(value, self._pending_id(call_id))
+        if sending is not None:
+            await asyncio.shield(sending)
+
+    async def send_error(self, error: BaseException, *, call_id: str | None = None) -> None:
+        """As the contract says."""
+        sending = self.answer_error(error, self._pending_id(call_id))
+        if sending is not None:
+            await asyncio.shield(sending)
+
+    def answer(self, value: Any, call_id: str) -> asyncio.Future[None] | None:
+        """Answer at once; None when all is written, else a future that is done when it is.
+
+        Raises:
+            ValueNotPortable: The value cannot cross; the call stays pending.
+            TransportError: The channel broke.
+        """
+        frame = messages.result(call_id, value, limit=self._value_bytes)
+        self._pending.pop(call_id, None)
+        return self._opened().send(frame)
+
+    def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
+        """As `answer`, with an error that is raised at the call."""
+        self._pending.pop(call_id, None)
+        return self._opened().send(messages.error(call_id, error))
+
+    async def stop(self) -> None:
+        """Close the channel, and the guest's ends if they are still here. Legal twice."""
+        self.close()
+
+    def close(self) -> None:
+        """As `stop`, at once."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+            self.on_end(EOFError("the transport was stopped"))
+        fds, self.guest_fds = self.guest_fds, None
+        for fd in fds or ():
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # the caller closed it after starting its guest, as it should
+
+    def on_line(self, line: bytes) -> None:
+        """Check a line and hand on what it says."""
+        try:
+            message, idle = messages.parse(line)
+            self._check(message)
+        except TransportError as e:
+            self._refuse(e)
+            return
+        if message is not None:
+            self._listener(message)
+        if idle is not None:
+            self._listener(Idle(idle))
+
+    def on_end(self, problem: TransportError | EOFError) -> None:
+        """The last thing that is handed on."""
+        self._listener(problem)
+
+    def read_available(self) -> None:
+        """Take what has arrived without waiting for the loop to notice."""
+        if self._channel is not None:
+            self._channel.read_available()
+
+    def _check(self, message: Received | None) -> None:
+        match message:
+            case FunctionCall(call_id=call_id):
+                if call_id in self._seen:
+                    raise TransportError(f"the call id {call_id} came twice")
+                self._seen.add(call_id)
+                self._pending[call_id] = message
+            case None:
+                if self._is_ready:
+                    raise TransportError("the guest is ready twice")
+                self._is_ready = True
+            case Idle() | Completed() | Failed():
+                pass
+
+    def _refuse(self, problem: TransportError) -> None:
+        """A guest that breaks the rules is not read any more."""
+        self._opened().detach()
+        self._listener(problem)
+
+    def _queue(self, came: Received | EOFError | TransportError) -> None:
+        self._unread.append(came)
+        if len(self._unread) >= MAX_UNREAD and self._channel is not None:
+            self._channel.pause()
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _pending_id(self, call_id: str | None) -> str:
+        if call_id is None:
+            if len(self._pending) != 1:
+                raise ValueError(f"{len(self._pending)} calls are pending: say which by call_id")
+            return next(iter(self._pending))
+        if call_id not in self._pending:
+            raise ValueError(f"no pending call {call_id!r}")
+        return call_id
+
+    def _opened(self) -> LineChannel:
+        if self._channel is None:
+            raise TransportError("the channel is not open")
+        return self._channel
+
+
+_STUB = """\
+import runpy as _runpy
+_runpy.run_path({guest!r} + "/standalone.py")["attach"](globals(), {specs!r})
+del _runpy
+"""

@@ -1,0 +1,58 @@
+"""`hatchway demo`: the tour shows what it promises, with a terminal and without."""
+
+import re
+from typing import Any
+
+import pytest
+
+from hatchway.cli.demo.tour import command_name
+
+
+def test_yes_shows_everything(hatchway: Any) -> None:
+    ran = hatchway("demo", "--yes")
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    assert len(re.findall(r"✓ forecast", ran.stdout)) == 4
+    assert "✗ forecast(city='Lisbonne') → LookupError: no weather for 'Lisbonne', did you mean Lisbon?" in ran.stdout
+    assert "⊘ pay_deposit(euros=20) → money stays with people" in ran.stdout
+    assert "= 'booked: 4 seats in Lisbon on Saturday'" in ran.stdout
+
+
+def test_the_forecasts_are_asked_for_at_once(hatchway: Any) -> None:
+    seconds = float(re.findall(r"^  (\d+\.\d\d) s$", hatchway("demo", "--yes").stdout, re.MULTILINE)[0])
+    assert seconds < 5 * 0.4
+
+
+def test_it_ends_with_three_commands_that_exist(hatchway: Any) -> None:
+    steps = hatchway("demo", "--yes").stdout.partition("Try next:\n")[2].splitlines()
+    assert [re.findall(r"hatchway (\w+)", step) for step in steps] == [["doctor"], ["exec"], ["conformance"]]
+
+
+def test_without_a_terminal_the_booking_is_refused_and_the_way_out_told(hatchway: Any) -> None:
+    ran = hatchway("demo")
+    assert ran.returncode == 0
+    assert "not booked: " in ran.stdout
+    assert "There is no terminal to ask at, so the booking was refused: --yes allows it." in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"), [("\n", "= 'booked: 4 seats in Lisbon on Saturday'"), ("n I prefer Quito\n", "I prefer Quito")]
+)
+def test_a_person_is_asked(at_terminal: Any, typed: str, shown: str) -> None:
+    screen = at_terminal("demo")
+    screen.wait_for("›")
+    assert "book_table asks for approval" in screen.text
+    assert "in the shade, please" in screen.text
+    screen.type(typed)
+    assert screen.end() == 0
+    assert shown in screen.text.partition("›")[2]
+
+
+def test_the_unsealed_sandbox_serves_as_well(hatchway: Any) -> None:
+    ran = hatchway("demo", "--yes", "--sandbox", "process")
+    assert ran.returncode == 0
+    assert "sandbox process, wall: process" in ran.stdout
+    assert "= 'booked: 4 seats in Lisbon on Saturday'" in ran.stdout
+
+
+def test_the_name_of_the_command_is_one_that_works() -> None:
+    assert command_name().endswith("hatchway")
