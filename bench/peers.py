@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -53,7 +54,6 @@ PEERS = (
         name="Pydantic AI harness 0.62.0 CodeMode",
         script="pydantic_ai_harness_code_mode",
         pins=("pydantic-ai-harness[code-mode]==0.62.0", "pydantic-monty==1.4.0"),
-        command=("pai", "--help"),
     ),
     Peer(
         name="agent-framework-monty 1.0.0b261015",
@@ -78,10 +78,15 @@ def make_environment(folder: Path, *what: str) -> None:
     uv = Path(sys.prefix) / "bin" / "uv"
     if uv.exists():
         _quietly(str(uv), "venv", "--clear", "--python", sys.executable, str(folder))
-        _quietly(str(uv), "pip", "install", "--python", str(folder / "bin" / "python"), *what)
+        _quietly(str(uv), "pip", "install", "--compile-bytecode", "--python", str(folder / "bin" / "python"), *what)
     else:
         _quietly(sys.executable, "-m", "venv", "--clear", str(folder))
         _quietly(str(folder / "bin" / "python"), "-m", "pip", "install", *what)
+
+
+def environment() -> dict[str, str]:
+    """The variables measured processes get: whatever is set here, they may keep their compiled files."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 def package_count(folder: Path) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from peers import HERE, installed
+from peers import HERE, environment, installed
 
 SPINNER = "import os\nos.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
 
@@ -78,9 +78,7 @@ def contenders(ours: Mapping[str, str]) -> Iterator[list[Contender]]:
         yield [contender for contender in started if _ready(contender)]
 
 
-def interleaved(
-    found: Sequence[Contender], job: str, n: int, rounds: int, *, busy: bool = False
-) -> dict[str, Samples]:
+def interleaved(found: Sequence[Contender], job: str, n: int, rounds: int, *, busy: bool = False) -> dict[str, Samples]:
     """Every contender that can do the job, measured in turns; `busy` adds as many rounds on one core kept awake."""
     able = [contender for contender in found if job in contender.jobs and _warmed(contender, job, n)]
     samples = {contender.name: Samples() for contender in able}
@@ -110,7 +108,8 @@ def _warmed(contender: Contender, job: str, n: int) -> bool:
 def _process(name: str, python: str, script: str) -> Iterator[Contender]:
     file, *args = script.split()
     command = [python, str(HERE / "contenders" / f"{file}.py"), *args]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment()) as process:
         try:
             yield Contender(name, process, ())
         finally:

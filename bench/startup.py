@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from peers import HERE, HOME, installed, make_environment, package_count
+from peers import HERE, HOME, environment, installed, make_environment, package_count
 from tables import Section, Target
 
 NOTE = """\
@@ -71,7 +71,8 @@ def _commands() -> dict[str, Sequence[str]]:
 def _cpu(command: Sequence[str]) -> float:
     """CPU milliseconds of a command and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+    nowhere = subprocess.DEVNULL
+    subprocess.run(command, check=True, stdout=nowhere, stderr=nowhere, cwd="/", env=environment())
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1e3
 

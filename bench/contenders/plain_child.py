@@ -23,24 +23,39 @@ for line in sys.stdin:
 """
 
 
+def start() -> subprocess.Popen[str]:
+    """The warm child."""
+    return subprocess.Popen([*PYTHON, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def drive(child: subprocess.Popen[str], code: str) -> object:
+    """The value of an action in the child; its calls are answered as they come."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(json.dumps(code) + "\n")
+    child.stdin.flush()
+    for line in child.stdout:
+        message = json.loads(line)
+        if "done" in message:
+            return message["done"]
+        child.stdin.write(json.dumps({"result": add(*message["args"])}) + "\n")
+        child.stdin.flush()
+    raise EOFError("the child ended")
+
+
+def spawn(code: str) -> object:
+    """The value of an expression in a child of its own."""
+    return int(subprocess.run([*PYTHON, f"print({code})"], capture_output=True, check=True).stdout)
+
+
 async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
-    child = subprocess.Popen([*PYTHON, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    stack.enter_context(child)
+    child = stack.enter_context(start())
 
     async def warm(code: str) -> object:
-        assert child.stdin is not None and child.stdout is not None
-        child.stdin.write(json.dumps(code) + "\n")
-        child.stdin.flush()
-        for line in child.stdout:
-            message = json.loads(line)
-            if "done" in message:
-                return message["done"]
-            child.stdin.write(json.dumps({"result": add(*message["args"])}) + "\n")
-            child.stdin.flush()
-        raise EOFError("the child ended")
+        return drive(child, code)
 
     async def fresh(code: str) -> object:
-        return int(subprocess.run([*PYTHON, f"print({code})"], capture_output=True, check=True).stdout)
+        return spawn(code)
 
     call = "add({}, {})".format
     return {"calls": actions(warm, call, None)["calls"], "fresh": actions(fresh, call, None)["fresh"]}

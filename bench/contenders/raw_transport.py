@@ -13,8 +13,18 @@ from serving import Job, actions, add, serve
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.limits import Limits
-from hatchway.core.transport import Completed, Failed, Idle
+from hatchway.core.transport import Completed, Failed, Idle, TransportConfig
 from hatchway.transports.stdio import GUEST, StdinStdoutTransport
+
+
+def start(transport: StdinStdoutTransport, config: TransportConfig) -> subprocess.Popen[bytes]:
+    """The guest, with its ends of the channel."""
+    fds = transport.guest_fds or ()
+    command = [sys.executable, "-I", "-S", str(GUEST)]
+    guest = subprocess.Popen(command, env=dict(config.env_vars), pass_fds=fds)
+    for fd in fds:
+        os.close(fd)
+    return guest
 
 
 async def pull(transport: StdinStdoutTransport) -> Any:
@@ -34,12 +44,7 @@ async def pull(transport: StdinStdoutTransport) -> Any:
 async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
     transport = StdinStdoutTransport()
     stack.push_async_callback(transport.stop)
-    config = await transport.start(["add"])
-    assert transport.guest_fds is not None
-    command = [sys.executable, "-I", "-S", str(GUEST)]
-    guest = subprocess.Popen(command, env=dict(config.env_vars), pass_fds=transport.guest_fds)
-    for fd in transport.guest_fds:
-        os.close(fd)
+    guest = start(transport, await transport.start(["add"]))
     stack.callback(guest.wait)
     stack.callback(guest.kill)
 

@@ -31,6 +31,14 @@ class Limits:
     """File descriptors one process may hold."""
     file_bytes: int = 64 * MIB
     """Bytes of one file the code writes."""
+    cpu_seconds: float = 120.0
+    """CPU seconds of one process of the code."""
+    disk_bytes: int = 128 * MIB
+    """Bytes of scratch files, and of files in `/output`."""
+    disk_files: int = 10_000
+    """Scratch files, and files in `/output`."""
+    output_files: int = 100
+    """Files in `/output` that are handed back."""
 
     def __post_init__(self) -> None:
         for f in fields(self):

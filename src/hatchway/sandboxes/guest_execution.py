@@ -130,6 +130,11 @@ class GuestExecution(CodeExecution):
         call_id = self._pending_id(call_id)
         await self._answer(call_id, lambda: self._transport.answer_error(error, call_id))
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the action has ended."""
+        return self._end is not None
+
     def dump(self) -> bytes | None:
         """None: a process cannot be stored."""
         return None

@@ -35,7 +35,7 @@ def for_pydantic(annotation: Any, twins: _Twins | None = None) -> Any:
         return annotation
     if origin in (Union, types.UnionType):
         return Union[replaced]  # noqa: UP007  # built from a tuple
-    return _LAZY.get(origin, origin)[replaced]
+    return _LAZY.get(origin, origin)[replaced if len(replaced) != 1 else replaced[0]]
 
 
 def _twin(cls: Any, twins: _Twins) -> Any:

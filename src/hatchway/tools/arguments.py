@@ -59,7 +59,7 @@ class Arguments(ABC):
         """The error that tells these problems."""
         from hatchway.tools.stubs import parameter_list  # only a refused call needs the renderer
 
-        return refusal(self.tool, problems, parameter_list(self.takes))
+        return refusal(self.tool, problems, parameter_list(self.tool, self.takes))
 
     def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         arguments = dict(zip(self._positional, args, strict=False))
@@ -74,8 +74,7 @@ class Arguments(ABC):
         return arguments
 
     def _surplus(self, given: int) -> ToolError:
-        takes = len(self._positional)
-        return self._misnamed(f"{given} positional arguments given, at most {takes} can be")
+        return self._misnamed(f"{given} positional argument(s) given, at most {len(self._positional)} can be")
 
     def _misnamed(self, says: str) -> ToolError:
         return self.refuse([Problem(kind="unknown", says=says)])
@@ -98,7 +97,7 @@ class SchemaArguments(Arguments):
         if self._known is not None and not arguments.keys() <= self._known:
             told = {problem.path for problem in problems if problem.kind == "unknown"}
             surplus = [name for name in arguments if name not in self._known and (name,) not in told]
-            problems = [unknown(name, self._known) for name in surplus] + problems
+            problems = [unknown(name, self._known, arguments) for name in surplus] + problems
         if problems:
             raise self.refuse(problems)
 

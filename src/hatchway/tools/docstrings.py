@@ -61,8 +61,17 @@ def with_parameters(doc: str, described: Mapping[str, str]) -> str:
     lines = doc.splitlines()
     section = next((number for number, line in enumerate(lines) if _SECTION.match(line)), None)
     if section is not None:
-        return "\n".join([*lines[: section + 1], *added, *lines[section + 1 :]])
+        end = _section_end(lines, section)
+        return "\n".join([*lines[:end], *added, *lines[end:]])
     return "\n".join([*lines, "", "Args:", *added] if lines else ["Args:", *added])
+
+
+def _section_end(lines: list[str], section: int) -> int:
+    after = range(section + 1, len(lines))
+    end = next((number for number in after if lines[number][:1].strip()), len(lines))
+    while not lines[end - 1].strip():
+        end -= 1
+    return end
 
 
 def clean(text: str) -> str:

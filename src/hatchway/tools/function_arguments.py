@@ -34,9 +34,9 @@ class FunctionArguments(Arguments):
 
     def __init__(self, tool: str, takes: tuple[Parameter, ...], *, hidden: frozenset[str] = frozenset()) -> None:
         """`hidden` are parameters the function has and the code may not give."""
-        adapter, takes = _adapter(tool, takes)
+        adapter, schema, takes = _described(tool, takes)
         super().__init__(tool, takes)
-        self.parameters = _schema(adapter, takes)
+        self.parameters = _completed(schema, takes)
         self._validate = adapter.validator.validate_python
         self._own = frozenset(each.name for each in takes if each.kind is not Kind.VAR_KEYWORD)
         self._open = len(self._own) < len(takes)
@@ -61,7 +61,7 @@ class FunctionArguments(Arguments):
             values = self._validate(packed, strict=True, by_alias=False, by_name=True)
         except ValidationError:
             values = self._built(packed)
-        return {**values, **values.pop(_MORE)} if _MORE in values else values
+        return values | values.pop(_MORE) if self._open else values
 
     def _packed(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if not self._open:
@@ -71,7 +71,7 @@ class FunctionArguments(Arguments):
 
     def _check_closely(self, arguments: dict[str, Any]) -> None:
         self._compiled = self._compiled or compile_schema(self.parameters, python=True)
-        hidden = [unknown(name, ()) for name in arguments if name in self._hidden]
+        hidden = [unknown(name, ()) for name in arguments if name in self._hidden] if self._open else []
         if problems := hidden + self._compiled(arguments):
             raise self.refuse(problems)
         self._built(self._packed(arguments))
@@ -109,25 +109,27 @@ def _problem(error: Mapping[str, Any], packed: Mapping[str, Any]) -> Problem:
     return Problem(says=f"is not valid: {error['msg'].removeprefix('Value error, ')}", path=tuple(path))
 
 
-def _adapter(tool: str, takes: tuple[Parameter, ...]) -> tuple[TypeAdapter[Any], tuple[Parameter, ...]]:
+def _described(
+    tool: str, takes: tuple[Parameter, ...]
+) -> tuple[TypeAdapter[Any], dict[str, Any], tuple[Parameter, ...]]:
+    """pydantic's adapter and JSON schema for the arguments, and the parameters with the types it could take."""
     try:
-        return _build(tool, takes), takes
+        return *_build(tool, takes), takes
     except Exception:
         # One parameter is to blame; the error must name it.
         usable = tuple(_usable(tool, parameter) for parameter in takes)
     try:
-        return _build(tool, usable), usable
+        return *_build(tool, usable), usable
     except Exception as e:
         raise InvalidTool(f"the parameters of {tool}() cannot be described: {e}") from e
 
 
-def _build(tool: str, takes: tuple[Parameter, ...]) -> TypeAdapter[Any]:
+def _build(tool: str, takes: tuple[Parameter, ...]) -> tuple[TypeAdapter[Any], dict[str, Any]]:
     members = {_MORE if each.kind is Kind.VAR_KEYWORD else each.name: _member(each) for each in takes}
     container: Any = cast(Any, typing_extensions.TypedDict)(tool, members)
     container.__pydantic_config__ = ConfigDict(extra="forbid")
     adapter: TypeAdapter[Any] = TypeAdapter(container)
-    _json_schema(adapter)  # what has no JSON schema is found out here
-    return adapter
+    return adapter, adapter.json_schema(by_alias=False, schema_generator=_SchemaWriter)
 
 
 def _member(parameter: Parameter) -> Any:
@@ -150,13 +152,13 @@ def _usable(tool: str, parameter: Parameter) -> Parameter:
     except Exception as e:
         reason = str(e).partition("\n")[0].partition(". Set ")[0]
         raise InvalidTool(
-            f"parameter {parameter.name!r} of {tool}() has a type that no value from the code can become: {reason}",
-            hint="use a type that crosses the wall, or bind the parameter with functools.partial",
+            f"parameter {parameter.name!r} of {tool}() cannot be given by code: {reason}",
+            hint="use a type whose values cross the wall, or bind the parameter with functools.partial",
         ) from None
 
 
-def _schema(adapter: TypeAdapter[Any], takes: tuple[Parameter, ...]) -> dict[str, Any]:
-    schema = _json_schema(adapter)
+def _completed(schema: dict[str, Any], takes: tuple[Parameter, ...]) -> dict[str, Any]:
+    """The JSON schema with what the signature and the docstring know: defaults, descriptions, `**kwargs`."""
     schema.pop("title", None)
     properties: dict[str, Any] = schema.setdefault("properties", {})
     if (more := properties.pop(_MORE, None)) is not None:
@@ -181,10 +183,6 @@ def _json_default(default: Any) -> Any:
     except (PydanticSerializationError, ValueError, TypeError, RecursionError):
         return REQUIRED
     return value
-
-
-def _json_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
-    return adapter.json_schema(by_alias=False, schema_generator=_SchemaWriter)
 
 
 class _SchemaWriter(GenerateJsonSchema):

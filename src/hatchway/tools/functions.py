@@ -66,7 +66,7 @@ class Tool:
     takes_context: str | None = None
     """The parameter of `func` that takes the `CallContext`; the code does not see it."""
     source: Source | None = field(default=None, repr=False)
-    """What was read from a function; None reads the schemas."""
+    """What was read from a function; the schemas are read where there is none, or `parameters` are not its own."""
     is_async: bool = field(init=False)
     """Whether `func` is awaited."""
     _read: Source = field(init=False, repr=False)
@@ -75,7 +75,9 @@ class Tool:
     def __post_init__(self) -> None:
         check_name(self.name)
         _check_options(self)
-        read = self.source or _read_schemas(self)
+        read = self.source
+        if read is None or read.arguments.parameters is not self.parameters:
+            read = _read_schemas(self)
         if read.arguments.tool != self.name:
             read = replace(read, arguments=read.arguments.named(self.name))
         object.__setattr__(self, "_read", read)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hatchway.tools.docstrings import one_line, quoted
@@ -44,11 +45,21 @@ class Namespace:
         self._open: set[Hashable] = set()
         self._classes: list[str] = []
         self._forward = False
+        self._shadowed: Collection[str] = ()
+
+    @contextmanager
+    def inside(self, siblings: Collection[str]) -> Generator[None]:
+        """Types are written for the body of a class whose members have these names and hide builtins of the same."""
+        outer, self._shadowed = self._shadowed, siblings
+        try:
+            yield
+        finally:
+            self._shadowed = outer
 
     def type(self, name: str) -> str:
         """How a type of Python's own is written here: imported where needed, renamed where a tool has its name."""
         if name not in _IMPORTABLE:
-            if name not in self._taken:
+            if name not in self._shadowed:
                 return name
             self._imports["import builtins"] = ""
             return f"builtins.{name}"
@@ -72,7 +83,8 @@ class Namespace:
             return self.type("Any")
         name = self._names[key] = self._free(wish)
         self._open.add(key)
-        doc, found = members()
+        with self.inside(()):
+            doc, found = members()
         self._open.discard(key)
         self._classes.append(self._class(name, doc, found))
         return name
@@ -82,7 +94,7 @@ class Namespace:
         outer, self._forward = self._forward, False
         text = render()
         forward, self._forward = self._forward, outer
-        return repr(text) if forward else text
+        return text_literal(text) if forward else text
 
     def header(self) -> str:
         """The imports and classes used so far."""

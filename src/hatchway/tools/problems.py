@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -38,10 +38,11 @@ def violation(rule: str, value: Any) -> Problem:
     return Problem(says=f"must {rule}, got {shown(value)}")
 
 
-def unknown(name: Any, known: Iterable[str]) -> Problem:
-    """A name nobody asked for, with the nearest one that exists."""
-    close = difflib.get_close_matches(str(name)[:200], list(known), n=1)
-    says = f"is not known{f', did you mean {close[0]!r}?' if close else ''}"
+def unknown(name: Any, known: Iterable[str], given: Container[Any] = ()) -> Problem:
+    """A name nobody asked for, with the one that was probably meant: close in spelling, or the only one not given."""
+    absent = [each for each in known if each not in given]
+    meant = difflib.get_close_matches(str(name)[:200], absent, n=1) or (absent if len(absent) == 1 else [])
+    says = f"is not known{f', did you mean {meant[0]!r}?' if meant else ''}"
     return Problem(kind="unknown", says=says, path=(name,))
 
 
@@ -53,7 +54,7 @@ def below(key: Any, problems: Iterable[Problem]) -> list[Problem]:
 def refusal(tool: str, problems: Sequence[Problem], takes: str) -> ToolError:
     """One error for one call. `takes` is the parameter list, shown when a name was wrong."""
     told = [_sentence(problem) for problem in problems[:MAX_PROBLEMS]]
-    by_name = any(len(problem.path) == 1 and problem.kind != "value" for problem in problems)
+    by_name = any(len(problem.path) <= 1 and problem.kind != "value" for problem in problems)
     if len(told) > 1:
         lines = [f"{tool}(): {len(problems)} problems", *(f"- {line}" for line in told)]
         return ToolError("\n".join([*lines, f"It takes {takes}"] if by_name else lines))

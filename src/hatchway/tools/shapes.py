@@ -73,10 +73,7 @@ class _Writer:
         return self._merged(node, wish)
 
     def _reference(self, reference: str) -> str:
-        try:
-            target = resolve(self._root, reference)
-        except LookupError:
-            return self._names.type("Any")
+        target = self._target(reference)
         if reference in self._entered and not _is_record(target):
             return self._names.type("Any")  # only a class can refer to itself
         self._entered.append(reference)
@@ -87,7 +84,8 @@ class _Writer:
 
     def _merged(self, node: Mapping[str, Any], wish: str) -> str:
         """`allOf`: one class if all parts are objects, else the first part that says something."""
-        parts = [self._followed(part) for part in cast(list[Any], node.get("allOf")) or ()] if _listed(node) else []
+        listed: Any = node.get("allOf")
+        parts = [self._followed(part) for part in cast(list[Any], listed)] if isinstance(listed, list) else []
         if parts and all(_is_record(part) for part in parts):
             properties = {name: sub for part in parts for name, sub in part["properties"].items()}
             required = [name for part in parts for name in part.get("required", ())]
@@ -98,21 +96,22 @@ class _Writer:
     def _followed(self, part: Any) -> Any:
         seen: set[str] = set()
         while isinstance(part, dict) and isinstance(reference := cast(Any, part).get("$ref"), str):
-            if reference in seen or reference in self._entered:
+            if reference in seen:
                 return {}
             seen.add(reference)
-            try:
-                part = resolve(self._root, reference)
-            except LookupError:
-                return {}
-        return part
+            part = self._target(reference)
+        return cast(Any, part)
+
+    def _target(self, reference: str) -> Any:
+        try:
+            return resolve(self._root, reference)
+        except LookupError:
+            return True
 
     def _typed(self, node: Mapping[str, Any], wish: str) -> str:
         words: Any = node.get("type", "object")
         options = cast(list[Any], words) if isinstance(words, list) else [words]
-        return (
-            self._names.union(self._word(word, node, wish) for word in options) if options else self._names.type("Any")
-        )
+        return self._names.union(self._word(word, node, wish) for word in options)
 
     def _word(self, word: Any, node: Mapping[str, Any], wish: str) -> str:
         if word == "null":
@@ -125,11 +124,11 @@ class _Writer:
 
     def _item(self, node: Mapping[str, Any], wish: str) -> str:
         items: Any = node.get("items", True)
-        prefix: Any = items if isinstance(items, list) else node.get("prefixItems", [])
-        parts = [*(cast(list[Any], prefix) if isinstance(prefix, list) else [])]
-        if not isinstance(items, list) and items is not False and (items is not True or not parts):
-            parts.append(items)
-        return self._names.union(self.text(part, f"{wish}Item") for part in parts) if parts else self._names.type("Any")
+        prefix: Any = cast(Any, items) if isinstance(items, list) else node.get("prefixItems")
+        parts = [*cast(list[Any], prefix)] if isinstance(prefix, list) else []
+        if isinstance(items, dict) or not parts:
+            parts.append(cast(Any, items))
+        return self._names.union(self.text(part, f"{wish}Item") for part in parts)
 
     def _mapping(self, node: Mapping[str, Any], wish: str) -> str:
         value = self.text(node.get("additionalProperties", True), f"{wish}Value")
@@ -167,8 +166,7 @@ class _Writer:
         elif isinstance(part, dict):
             reference = cast(Any, part).get("$ref")
             if isinstance(reference, str) and reference not in reached:
-                reached[reference] = None
-                reached[reference] = self._followed({"$ref": reference})
+                reached[reference] = self._target(reference)
                 self._reach(reached[reference], reached)
             for item in cast(dict[str, Any], part).values():
                 self._reach(item, reached)
@@ -180,10 +178,6 @@ def _is_record(schema: Any) -> bool:
         return False
     node = cast(dict[str, Any], schema)
     return bool(node["properties"]) and not isinstance(node.get("additionalProperties"), dict)
-
-
-def _listed(node: Mapping[str, Any]) -> bool:
-    return isinstance(node.get("allOf"), list)
 
 
 def _said(node: Mapping[str, Any]) -> dict[str, Any]:

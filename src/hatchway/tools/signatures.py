@@ -8,7 +8,7 @@ import re
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 
 from pydantic.fields import FieldInfo
@@ -55,12 +55,12 @@ def read_callable(function: Callable[..., Any]) -> Reading:
     context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
     description = inspect.getdoc(body) or ""
     described = parameter_descriptions(description)
-    hidden = frozenset(_bound_names(function) | ({context} if context else set()))
+    hidden = frozenset(_bound_names(function, signature) | ({context} if context else set()))
     offered = [each for each in signature.parameters.values() if each.name not in hidden]
     return Reading(
         name=name,
         description=description,
-        takes=tuple(_parameter(each, hints, described.get(each.name, "")) for each in offered),
+        takes=_in_order([_parameter(each, hints, described.get(each.name, "")) for each in offered]),
         gives=Hint(function if isinstance(function, type) else hints.get("return", Any)),
         context=context,
         hidden=hidden,
@@ -80,13 +80,13 @@ def _unpartial(function: Any) -> Any:
     return function
 
 
-def _bound_names(function: Any) -> set[str]:
-    """What a partial fixes by keyword is fixed: the code may neither see nor change it."""
+def _bound_names(function: Any, signature: inspect.Signature) -> set[str]:
+    """What a partial fixes is fixed: the code may neither see nor change it, not even through `**kwargs`."""
     names: set[str] = set()
     while isinstance(function, functools.partial):
         names |= set(function.keywords)
         function = cast(Any, function).func
-    return names
+    return names | (set(inspect.signature(function).parameters) - set(signature.parameters))
 
 
 def _body(function: Any) -> Any:
@@ -164,6 +164,19 @@ def _parameter(parameter: inspect.Parameter, hints: dict[str, Any], description:
         default=default,
         description=(field.description if field else None) or description,
     )
+
+
+def _in_order(takes: list[Parameter]) -> tuple[Parameter, ...]:
+    """The parameters in an order Python allows: with fields as defaults, a required one may follow one that is not."""
+    optional = False
+    ordered: list[Parameter] = []
+    for each in takes:
+        positional = each.kind in (Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD)
+        if positional and optional and (each.default is REQUIRED or ordered[-1].kind is Kind.KEYWORD_ONLY):
+            each = replace(each, kind=Kind.KEYWORD_ONLY)
+        optional = optional or (positional and each.default is not REQUIRED)
+        ordered.append(each)
+    return tuple(sorted(ordered, key=lambda each: each.kind))
 
 
 def _field(hint: Any) -> FieldInfo | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Style = Literal["declared", "async", "sync"]
 """How tools are called: each as its function was defined, or all in one way."""
 _MAX_DEFAULT = 120
-_BRACKETS = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
+_BRACKETS: dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 
 
 def render_stub(tool: Tool, style: Style = "declared") -> str:
@@ -37,31 +37,37 @@ def render_stubs(tools: Iterable[Tool], style: Style = "declared") -> str:
         branch = tree
         for space in spaces:
             branch = branch.setdefault(space, {})
-        branch[last] = _function(tool, style, names)
-    body = "\n\n".join(_branch(name, part) for name, part in tree.items())
+        branch[last] = tool
+    body = "\n\n".join(_branch(name, part, style, names) for name, part in tree.items())
     return "\n\n".join(part for part in (names.header(), body) if part) + "\n"
 
 
-def parameter_list(takes: Sequence[Parameter]) -> str:
-    """The parameters as they stand in a `def`, in brackets."""
-    return f"({_parameters(takes, Namespace(), '')})"
+def parameter_list(tool: str, takes: Sequence[Parameter]) -> str:
+    """The parameters of a tool as they stand in its `def`, in brackets."""
+    return f"({_parameters(takes, Namespace([tool]), identifier(tool))})"
 
 
 def python_signature(tool: Tool) -> inspect.Signature:
     """Names, kinds and simple defaults, with annotations as text."""
     names = Namespace([tool.name])
     parameters = [
-        inspect.Parameter(each.name, each.kind, default=_plain_default(each.default), annotation=_type(each, names, ""))
+        inspect.Parameter(
+            each.name,
+            each.kind,
+            default=_plain_default(each.default),
+            annotation=_type(each, names, identifier(tool.name)),
+        )
         for each in tool.takes
     ]
     return inspect.Signature(parameters, return_annotation=_result(tool, names))
 
 
-def _branch(name: str, part: Any) -> str:
-    if isinstance(part, str):
-        return part
+def _branch(name: str, part: Tool | dict[str, Any], style: Style, names: Namespace) -> str:
+    if not isinstance(part, dict):
+        return _function(part, style, names)
     # No @staticmethod: accessed on the class they are plain functions, and not every checker knows the decorator.
-    inner = "\n\n".join(_branch(*each) for each in part.items())
+    with names.inside(part):
+        inner = "\n\n".join(_branch(*each, style, names) for each in part.items())
     return f"class {name}:\n" + "\n".join(f"    {line}" if line else "" for line in inner.split("\n"))
 
 
@@ -140,19 +146,20 @@ def _literal(value: Any) -> str | None:
         return repr(value) if value.bit_length() < 400 else None
     if type(value) is float:
         return repr(value) if math.isfinite(value) else None
-    return _collection(value) if type(value) in _BRACKETS else None
+    return _collection(value) if cast(type, type(value)) in _BRACKETS else None
 
 
 def _collection(value: Any) -> str | None:
-    if len(value) > _MAX_DEFAULT or (type(value) is set and not value):
+    kind = cast(Any, type(value))
+    if len(value) > _MAX_DEFAULT or (kind is set and not value):
         return None
-    opening, closing = _BRACKETS[type(value)]
-    pairs = cast(dict[Any, Any], value).items() if type(value) is dict else [(item,) for item in value]
-    parts = [[_literal(each) for each in pair] for pair in pairs]
-    if any(text is None for part in parts for text in part):
+    pairs: Iterable[tuple[Any, ...]] = value.items() if kind is dict else ((item,) for item in value)
+    parts = [[_literal(each) or "" for each in pair] for pair in pairs]
+    if not all(text for part in parts for text in part):
         return None
-    comma = "," if type(value) is tuple and len(value) == 1 else ""
-    return f"{opening}{', '.join(': '.join(cast(list[str], part)) for part in parts)}{comma}{closing}"
+    comma = "," if kind is tuple and len(value) == 1 else ""
+    opening, closing = _BRACKETS[kind]
+    return f"{opening}{', '.join(map(': '.join, parts))}{comma}{closing}"
 
 
 def _plain_default(default: Any) -> Any:

@@ -5,6 +5,7 @@ Dataclasses, models and TypedDicts are TypedDicts inside, enums are their values
 
 from __future__ import annotations
 
+import collections
 import collections.abc as abc
 import dataclasses
 import enum
@@ -27,9 +28,9 @@ _PLAIN = {
 }
 _CONTAINERS: dict[Any, str] = {
     list: "list", set: "set", frozenset: "frozenset", dict: "dict", tuple: "tuple",
-    abc.Sequence: "Sequence", abc.Iterable: "Iterable", abc.Mapping: "Mapping",
-    abc.MutableSequence: "list", abc.Collection: "Iterable", abc.Iterator: "Iterable",
-    abc.Set: "set", abc.MutableSet: "set", abc.MutableMapping: "dict",
+    abc.MutableSequence: "list", abc.MutableSet: "set", abc.MutableMapping: "dict",
+    abc.Sequence: "Sequence", abc.Set: "set", abc.Mapping: "Mapping",
+    abc.Collection: "Iterable", abc.Iterator: "Iterable", abc.Iterable: "Iterable",
 }  # fmt: skip
 _Variables = Mapping[Any, Any]
 
@@ -44,10 +45,9 @@ def type_text(source: Hint | Shape, names: Namespace, wish: str) -> str:
 
 
 class _Writer:
-    def __init__(self, names: Namespace, wish: str, variables: _Variables | None = None) -> None:
+    def __init__(self, names: Namespace, wish: str) -> None:
         self._names = names
         self._wish = wish
-        self._variables: _Variables = variables or {}
         self._aliases: list[Any] = []
 
     def text(self, annotation: Any) -> str:
@@ -76,8 +76,6 @@ class _Writer:
             self._aliases.pop()
 
     def _variable(self, variable: Any) -> str:
-        if variable in self._variables:
-            return self.text(self._variables[variable])
         if variable.__constraints__:
             return self._names.union(self.text(each) for each in variable.__constraints__)
         return self.text(variable.__bound__ if variable.__bound__ is not None else Any)
@@ -93,6 +91,8 @@ class _Writer:
             return literal_text(
                 [each.value if isinstance(each, enum.Enum) else each for each in arguments], self._names
             )
+        if origin is collections.Counter:
+            return self._container(dict, (*arguments, int))
         if origin in (abc.Awaitable, abc.Coroutine):
             return self.text(arguments[-1])
         if origin in _CONTAINERS or _is_container(origin):
@@ -124,22 +124,20 @@ class _Writer:
             return self.text(cast(Any, cls).model_fields["root"].annotation)
         if _is_record(cls):
             return self._record(cls, cls, {})
-        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        if issubclass(cls, tuple) and hasattr(cast(Any, cls), "_fields"):
             return self._container(tuple, tuple(_hints(cls).values()))
         if cls in _CONTAINERS or _is_container(cls):
             return self._container(cls, ())
         return self._described(cls)
 
     def _record(self, key: Any, cls: Any, variables: _Variables) -> str:
-        inner = _Writer(self._names, cls.__name__, {**self._variables, **variables})
-        return self._names.declare(key, cls.__name__, lambda: inner.members(cls))
+        return self._names.declare(key, cls.__name__, lambda: self._members(cls, variables))
 
-    def members(self, cls: Any) -> tuple[str, list[Member]]:
-        """The docstring and the keys of a class."""
+    def _members(self, cls: Any, variables: _Variables) -> tuple[str, list[Member]]:
         found = [
             Member(
                 name=name,
-                text=self._names.member(lambda hint=hint: self.text(hint)),
+                text=self._names.member(lambda hint=hint: self.text(_filled(hint, variables))),
                 required=required,
                 description=description,
             )
@@ -154,6 +152,14 @@ class _Writer:
         except Exception:
             return self._names.type("Any")
         return shape_text(schema, schema, self._names, self._wish)
+
+
+def _filled(hint: Any, variables: _Variables) -> Any:
+    """The annotation with the type variables of its class replaced."""
+    if isinstance(hint, typing.TypeVar):
+        return variables.get(hint, hint)
+    unfilled = () if isinstance(hint, type) else getattr(hint, "__parameters__", ())
+    return cast(Any, hint)[tuple(variables.get(each, each) for each in unfilled)] if unfilled else hint
 
 
 def _is_container(cls: Any) -> bool:

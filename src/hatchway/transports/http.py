@@ -70,7 +70,9 @@ class HttpCallbackTransport(CallbackTransport):
         if max_body_bytes < 1:
             raise InvalidSetting(f"max_body_bytes must be positive, not {max_body_bytes!r}")
         if public_url is None and host in _EVERY_INTERFACE:
-            raise InvalidSetting(f"nobody can dial {host!r}", hint='say where the guest finds it: public_url="http://…"')
+            raise InvalidSetting(
+                f"nobody can dial {host!r}", hint='say where the guest finds it: public_url="http://…"'
+            )
         self._host, self._port, self._public_url = host, port, public_url
         self._max_body_bytes = max_body_bytes
         self._poll_seconds = poll_seconds

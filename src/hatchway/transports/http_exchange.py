@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, cast
 
 from hatchway.core.calls import FunctionCall
@@ -179,7 +179,7 @@ class HttpExchange:
             return json.dumps({"call_id": self._calls.unused_id(), "args": [], "kwargs": {}, **fields}).encode("ascii")
 
     @contextlib.contextmanager
-    def _violations_end_it(self) -> Iterator[None]:
+    def _violations_end_it(self) -> Generator[None]:
         """Who holds the token and sends what is no message ends its execution."""
         try:
             yield

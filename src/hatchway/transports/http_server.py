@@ -74,7 +74,7 @@ class HttpServer:
             raise Refused(401, "the bearer token is missing or wrong")
         handler = self._handlers.get(head.path)
         if handler is None:
-            raise Refused(404, f"no such path; there are {' and '.join(self._handlers)}")
+            raise Refused(404, f"no such path; there are {', '.join(self._handlers)}")
         if head.method != "POST":
             raise Refused(405, "this path takes POST only")
         if head.chunked:

@@ -36,6 +36,7 @@ def execute(code: str, functions: Functions, inputs: Mapping[str, Any], limits: 
             "memory_bytes": limits.memory_bytes,
             "open_files": limits.open_files,
             "file_bytes": limits.file_bytes,
+            "processes": limits.processes,
         },
         "is_session": is_session,
     }
@@ -82,7 +83,7 @@ def error(call_id: str, raised: BaseException) -> bytes:
 
 def too_large(what: str, size: int, limit: int) -> ValueNotPortable:
     """The error for a value past `Limits.value_bytes`."""
-    return ValueNotPortable(f"{what} takes {size} bytes on the wire, the limit is {limit}", path=what)
+    return ValueNotPortable(f"{what} takes {size} bytes on the wire, Limits.value_bytes is {limit}", path=what)
 
 
 def parse(line: bytes) -> tuple[Message, int | None]:

@@ -136,20 +136,18 @@ def _members(node: Node) -> Check | None:
     ]
     # A pattern nobody can match in linear time might allow any key.
     closed = additional is False and all(matches for matches, _ in patterns)
-    others = None if additional is False else node.inner("additionalProperties")
-    if not members and not patterns and not closed and others is None:
+    others = fits if additional is False else node.inner("additionalProperties") or fits
+    if not members and not patterns and not closed and others is fits:
         return None
 
     def run(value: dict[Any, Any]) -> list[Problem]:
         problems: list[Problem] = []
         for key, item in value.items():
-            checks = [members[key]] if key in members else []
-            checks += [check for matches, check in patterns if matches and matches(key)]
-            if not checks and closed:
-                problems.append(unknown(key, members))
-            elif not checks and others is not None:
-                checks = [others]
-            for check in checks:
+            member = members.get(key)
+            matching = [check for matches, check in patterns if matches and matches(key)] if patterns else ()
+            if member is None and not matching and closed:
+                problems.append(unknown(key, members, value))
+            for check in (member or (fits if matching else others), *matching):
                 if found := check(item):
                     problems += below(key, found)
             if len(problems) >= MAX_PROBLEMS:

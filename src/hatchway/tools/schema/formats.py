@@ -37,15 +37,15 @@ PYTHON_FORMATS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "base64url": (lambda value: isinstance(value, bytes), "bytes"),
     "date": (
         lambda value: _is_date(value) if isinstance(value, str) else type(value) is date,
-        "a date or its ISO text",
+        "a date (or its ISO text)",
     ),
-    "date-time": (_or_text(datetime, _is_datetime), "a datetime or its ISO text"),
-    "time": (_or_text(time, _is_time), "a time or its ISO text"),
-    "duration": (_or_text(timedelta, _is_duration), "a timedelta or its ISO text"),
-    "uuid": (_or_text(UUID, _is_uuid), "a UUID or its text"),
+    "date-time": (_or_text(datetime, _is_datetime), "a datetime (or its ISO text)"),
+    "time": (_or_text(time, _is_time), "a time (or its ISO text)"),
+    "duration": (_or_text(timedelta, _is_duration), "a timedelta (or its ISO text)"),
+    "uuid": (_or_text(UUID, _is_uuid), "a UUID (or its text)"),
     "decimal": (
         lambda value: _is_decimal(value) if isinstance(value, str) else _exact(value),
-        "a Decimal, an integer, or decimal text",
+        "a Decimal (or an integer, or decimal text)",
     ),
 }
 """Format → test and noun phrase. Texts are taken as well as real values: not every guest has every type."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, cast
@@ -80,11 +81,19 @@ def _one_of(options: list[Any], *, exact: bool) -> Check:
     listed = ", ".join(shown_plain(option) for option in options[:20])
     more = f" … ({len(options) - 20} more)" if len(options) > 20 else ""
     wants = f"{'one of ' if len(options) > 1 else ''}{listed}{more}"
-    return lambda value: [] if identity(value, exact=exact) in allowed else [mismatch(wants, value)]
+    kinds: set[type] = {type(option) for option in options}
+
+    def run(value: Any) -> list[Problem]:
+        if identity(value, exact=exact) in allowed:
+            return []
+        got = shown_plain(value) if type(value) in kinds else shown(value)
+        return [Problem(says=f"must be {wants}, got {got}", wants=wants)]
+
+    return run
 
 
 def shown_plain(value: Any) -> str:
-    """A value of the schema's own, without its type."""
+    """A value without its type, where that says nothing."""
     return shown(value).rpartition(" (")[0] or "None"
 
 
@@ -189,11 +198,15 @@ def _exactly_one(node: Node) -> Check | None:
 def _nearest(found: list[list[Problem]], value: Any) -> list[Problem]:
     """What to say when no alternative fits: the one the value was meant as, else all that would do."""
     meant = [problems for problems in found if all(problem.path for problem in problems)]
-    if meant:
-        # A wrong tag rules an alternative out, a wrong detail does not: the fewest problems first, then the deepest.
-        return min(meant, key=lambda problems: (len(problems), -max(len(problem.path) for problem in problems)))
-    wants = list(dict.fromkeys(problem.wants for problems in found for problem in problems if not problem.path))
-    return [mismatch(_either(wants), value)] if all(wants) else found[0]
+    if not meant:
+        wants = list(dict.fromkeys(problem.wants for problems in found for problem in problems if not problem.path))
+        return [mismatch(_either(wants), value)] if all(wants) else found[0]
+    for problem in meant[0]:
+        rivals = [each for problems in meant for each in problems if each.path == problem.path and each.wants]
+        if len(rivals) == len(meant) > 1:  # the same part is wrong for each: most often the tag that tells them apart
+            wants = _either(list(dict.fromkeys(each.wants for each in rivals)))
+            return [replace(problem, says=problem.says.replace(problem.wants, wants, 1), wants=wants)]
+    return min(meant, key=lambda problems: (len(problems), -max(len(problem.path) for problem in problems)))
 
 
 def _either(wants: list[str]) -> str:

@@ -8,7 +8,7 @@ COROUTINE = 0x80  # inspect.CO_COROUTINE: the code has a top-level await
 
 
 class Action:
-    """Compiled source. `runs_on_loop` tells whether it awaits at top level."""
+    """Compiled source: the statements, and apart from them the last one if it is an expression."""
 
     def __init__(self, source, filename):
         remember_source(source, filename)
@@ -21,12 +21,20 @@ class Action:
             self._steps.append(compile(ast.Expression(last.value), filename, "eval", flags, dont_inherit=True))
 
     def run(self, namespace, run_coroutine):
-        """The value of the last expression; a step that awaits is run by `run_coroutine`."""
+        """The value of the last expression. An action that awaits at top level is run as a coroutine, as a whole."""
+        if any(step.co_flags & COROUTINE for step in self._steps):
+            return run_coroutine(self._run_async(namespace))
+        value = None
+        for step in self._steps:
+            value = eval(step, namespace)
+        return value
+
+    async def _run_async(self, namespace):
         value = None
         for step in self._steps:
             value = eval(step, namespace)
             if step.co_flags & COROUTINE:
-                value = run_coroutine(value)
+                value = await value
         return value
 
 

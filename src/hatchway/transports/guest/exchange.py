@@ -8,6 +8,7 @@ selector (`loops.py`): it reads only while no thread leads.
 import _thread
 
 from . import codec, idleness
+from .async_call import AsyncCall
 
 FIRST_LOOK, LAST_LOOK = 0.002, 0.1  # seconds between looks at whether all other threads have come to rest
 
@@ -55,7 +56,7 @@ class Exchange:
         """Who is blocked on the host: thread id -> its slot, or the loop whose selector it sleeps in."""
         self.loops = {}
         self.unstarted = {}
-        """Coroutines of async tools that nobody has awaited yet."""
+        """Calls of async tools that nobody has awaited yet."""
         self._lock = _thread.allocate_lock()
         self._sending = _thread.allocate_lock()
         self._slots = {}
@@ -251,18 +252,28 @@ def head(name):
 
 def packed_arguments(name, args, kwargs, limit):
     """The end of a call's message. Raises TypeError for what cannot cross, ValueError past the limit."""
-    try:
-        data = b',"args":%s,"kwargs":%s}\n' % (_packed(list(args), "args"), _packed(kwargs, "kwargs") if kwargs else b"{}")
-    except codec.NotPortable as e:
-        raise TypeError("%s(): %s %s" % (name, e.path(e.root), e.reason)) from None
+    data = b',"args":%s,"kwargs":%s}\n' % (
+        _packed(name, "args", list(args)),
+        _packed(name, "kwargs", kwargs) if kwargs else b"{}",
+    )
     if len(data) > limit:
-        raise ValueError("%s(): the arguments take %d bytes on the wire, the limit is %d" % (name, len(data), limit))
+        told = "%s(): the arguments take %d bytes on the wire, Limits.value_bytes is %d"
+        raise ValueError(told % (name, len(data), limit))
     return data
 
 
-def _packed(value, root):
+def _packed(name, root, value):
     try:
         return codec.dumps(value)
     except codec.NotPortable as e:
-        e.root = root
-        raise
+        told = "%s(): %s %s" % (name, e.path(root), e.reason)
+        calls = _async_calls(value, 8)
+        raise TypeError("\n".join([told, *(call.hint() for call in calls)])) from None
+
+
+def _async_calls(value, depth):
+    """Calls that were not awaited, in what was to be an argument."""
+    if isinstance(value, AsyncCall):
+        return [value]
+    items = value.values() if type(value) is dict else value if type(value) in (list, tuple, set) else ()
+    return [call for item in items for call in _async_calls(item, depth - 1)] if depth else []

@@ -6,6 +6,7 @@ What is not recognised counts as running, so that a claim is late rather than wr
 
 import _thread
 import sys
+import threading
 
 
 def other_threads():
@@ -18,6 +19,8 @@ def all_blocked(waiting):
     """Whether no thread can go on until the host answers; `waiting` maps thread ids to what they wait for."""
     if not _thread._count() and len(waiting) == 1:
         return True
+    if threading._limbo:
+        return False  # a thread is about to start and has no frame yet
     me = _thread.get_ident()
     for ident, frame in sys._current_frames().items():
         if ident == me:

@@ -23,6 +23,7 @@ class Interpreter:
         self._styles = {}
         self._is_forked = False
         os.register_at_fork(after_in_child=self._after_fork)
+        self._tasks = limits.TaskLimit()
 
     def serve(self):
         """Run actions until the host closes the channel."""
@@ -40,6 +41,7 @@ class Interpreter:
     def _end_of(self, order):
         """Run an action; the message that says how it ended."""
         limits.apply(order["limits"], keep_hard=order["is_session"])
+        self._tasks.set(order["limits"]["processes"])
         try:
             end = self._run(order)
         except BaseException as e:
@@ -48,6 +50,7 @@ class Interpreter:
             end = report.failure(e, self._styles)
         self._flush()
         self._leave_if_forked(end)
+        self._exchange.unstarted.clear()
         self._exchange.close(OVER)
         return self._packed_end(end, order["limits"]["value_bytes"])
 
@@ -93,12 +96,9 @@ class Interpreter:
             threading._shutdown()
 
     def _unawaited(self):
-        """The failure of an action that made a call of an async tool and never awaited it."""
-        unstarted, self._exchange.unstarted = self._exchange.unstarted, {}
-        for coroutine in unstarted.values():
-            coroutine.close()
-        names = sorted({coroutine.__name__ for coroutine in unstarted.values()})
-        return ("runtime", "\n".join(map(report.async_hint, names))) if names else None
+        """The failure of an action that made calls of async tools and never awaited them."""
+        hints = [call.hint() for call in tuple(self._exchange.unstarted.values())]
+        return ("runtime", "\n".join(sorted(set(hints)))) if hints else None
 
     def _packed_end(self, end, limit):
         kind, told = end
@@ -112,7 +112,8 @@ class Interpreter:
             else:
                 if len(packed) <= limit:
                     return b'{"type":"execution_complete","output":%s}\n' % packed
-                kind, told = "value", "the output takes %d bytes on the wire, the limit is %d" % (len(packed), limit)
+                kind = "value"
+                told = "the output takes %d bytes on the wire, Limits.value_bytes is %d" % (len(packed), limit)
         failed = {"type": "execution_failed", "kind": kind, "message": told}
         return codec.dumps(failed) + b"\n"
 

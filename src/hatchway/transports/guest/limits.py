@@ -1,6 +1,10 @@
 """The limits a process can set on itself. What they do not cover is watched from outside."""
 
+import _thread
+import errno
 import os
+import sys
+import threading
 
 ROOM = 128 * 1024 * 1024  # address space that is no memory: thread stacks, maps of files, what the interpreter reserves
 SPARE = 16 * 1024 * 1024  # kept back so that a MemoryError can still be told
@@ -21,6 +25,45 @@ def apply(limits, keep_hard):
     _set(resource, resource.RLIMIT_AS, space, space + SPARE, keep_hard)
     for name, value in (("RLIMIT_NOFILE", "open_files"), ("RLIMIT_FSIZE", "file_bytes")):
         _set(resource, getattr(resource, name), int(limits[value]), int(limits[value]), keep_hard)
+
+
+class TaskLimit:
+    """Refuses threads and processes past the limit at once; what evades it is killed from outside a moment later."""
+
+    def __init__(self):
+        self._most = None
+        sys.addaudithook(self._on_event)
+        if sys.version_info < (3, 12):  # where starting a thread is no event yet
+            start = _thread.start_new_thread
+            threading._start_new_thread = _thread.start_new_thread = lambda *args: self._start(start, args)
+
+    def set(self, most):
+        """From now on at most so many at a time, the main thread included."""
+        self._most = most
+
+    def _start(self, start, args):
+        self._on_event("_thread.start_new_thread", args)
+        return start(*args)
+
+    def _on_event(self, event, _args):
+        if event in _THREAD_EVENTS:
+            if self._most is not None and _thread._count() + 1 + len(_children()) >= self._most:
+                raise RuntimeError("can't start new thread: Limits.processes is %d" % self._most)
+        elif event in _PROCESS_EVENTS:
+            if self._most is not None and _thread._count() + 1 + len(_children()) >= self._most:
+                raise BlockingIOError(errno.EAGAIN, "can't start new process: Limits.processes is %d" % self._most)
+
+
+_THREAD_EVENTS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
+_PROCESS_EVENTS = frozenset(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"))
+
+
+def _children():
+    try:
+        with open("/proc/self/task/%d/children" % os.getpid()) as f:
+            return f.read().split()
+    except OSError:
+        return ()
 
 
 def relax():

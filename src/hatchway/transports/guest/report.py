@@ -5,7 +5,7 @@ import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_CHARS = 64 * 1024
-_AWAITED_VALUE = re.compile(r"can't be used in 'await' expression|object (\S+) can't be awaited")
+_AWAITED_VALUE = re.compile(r"can't be used in 'await' expression|awaitable is required|coroutine was expected")
 
 
 def failure(error, tools):
@@ -42,7 +42,7 @@ def cut(text):
 def _formatted(error):
     import traceback
 
-    shown = traceback.TracebackException.from_exception(error, compact=True) if _HAS_COMPACT else traceback.TracebackException.from_exception(error)
+    shown = traceback.TracebackException.from_exception(error)
     _strip(shown, set())
     return "".join(shown.format()).rstrip("\n")
 
@@ -60,26 +60,15 @@ def _strip(shown, seen):
 
 
 def _hint(error, tools):
-    """Which style a tool wants, when the error looks like the wrong one was used."""
-    if not isinstance(error, TypeError) and not isinstance(error, AttributeError):
+    """The right style, when the error looks like a plain tool was awaited."""
+    if not isinstance(error, TypeError) or not _AWAITED_VALUE.search(str(error)):
         return ""
-    line = _last_line(error)
-    if "coroutine" in str(error):
-        for tool in _mentioned(line, tools, is_async=True):
-            return "\n" + async_hint(tool)
-    if _AWAITED_VALUE.search(str(error)):
-        for tool in _mentioned(line, tools, is_async=False):
-            return "\n%s is a plain function: call it as %s(...), without await" % (tool, tool)
-    return ""
+    plain = _mentioned(_last_line(error), [name for name, is_async in tools.items() if not is_async])
+    return "".join("\n%s is a plain function: call it as %s(...), without await" % (name, name) for name in plain)
 
 
-def async_hint(name):
-    """What to write instead of a bare call of an async tool."""
-    return "%s is async: call it as await %s(...)" % (name, name)
-
-
-def _mentioned(line, tools, is_async):
-    return [name for name, kind in tools.items() if kind == is_async and re.search(r"(?<![\w.])%s\(" % re.escape(name), line)]
+def _mentioned(line, names):
+    return [name for name in names if re.search(r"(?<![\w.])%s\(" % re.escape(name), line)]
 
 
 def _last_line(error):

@@ -5,6 +5,7 @@ import types
 
 from . import exchange as exchanges
 from . import stubs
+from .async_call import AsyncCall
 
 
 class ToolError(RuntimeError):
@@ -61,18 +62,13 @@ class AsyncTool(Tool):
     def __call__(self, *args, **kwargs):
         exchange = self._exchange
         arguments = exchanges.packed_arguments(self.__name__, args, kwargs, exchange.value_bytes)
-        key = object()
-        coroutine = self._call(key, arguments)
-        coroutine.__name__ = coroutine.__qualname__ = self.__name__
-        exchange.unstarted[key] = coroutine
-        return coroutine
+        return AsyncCall(self.__name__, self._call(arguments), exchange.unstarted)
 
-    async def _call(self, key, arguments):
+    async def _call(self, arguments):
         import asyncio
 
         from . import loops
 
-        self._exchange.unstarted.pop(key, None)
         calls = loops.calls_of(asyncio.get_running_loop(), self._exchange)
         reply = await calls.call(self._head, arguments)
         if reply["type"] == "result":

@@ -42,7 +42,7 @@ def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list
         os.write(fd, b"0")
     os.setsid()  # kill(0) would cross the pid namespace by the inherited process group
     _own_mounts(launch, order)
-    given = [os.pidfd_open(1)]
+    given = [os.pidfd_open(1), os.pidfd_open(os.getpid())]
     if launch["has_output"]:
         given.append(os.open("/output", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     _own_descriptors({channel, *given}, out, err)

@@ -173,6 +173,7 @@ def be_guest(request, fds, supervisor):
             return
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         read_fd, write_fd, stdout, stderr = fds
         null = os.open(os.devnull, os.O_RDONLY)
         for fd, place in ((null, 0), (stdout, 1), (stderr, 2)):

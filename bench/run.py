@@ -1,0 +1,76 @@
+"""All published numbers, ours beside the peers', as Markdown on stdout.
+
+python bench [--quick] [calls | actions | steady | startup | coverage ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+
+import actions
+import calls
+import coverage
+import startup
+import steady
+from rounds import Contender, contenders
+from tables import Section
+
+CONTESTS = {"calls": calls.report, "actions": actions.report}
+"""Measured on contenders, which are started once for both."""
+REPORTS: dict[str, Callable[..., Section]] = {
+    "steady": steady.report,
+    "startup": startup.report,
+    "coverage": coverage.report,
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the report; the numbers decide nothing, so this is always 0."""
+    parser = argparse.ArgumentParser(prog="bench", description="Print the published numbers, ours beside the peers'.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join([*CONTESTS, *REPORTS])}")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    given = parser.parse_args(argv)
+    if unknown := set(given.names) - {*CONTESTS, *REPORTS}:
+        parser.error(f"no such bench: {', '.join(sorted(unknown))}")
+    started = time.monotonic()
+    print(_machine(), flush=True)
+    sections: list[Section] = []
+    for section in _sections(given.names or [*CONTESTS, *REPORTS], quick=given.quick):
+        sections.append(section)
+        print(f"\n{section.markdown()}", flush=True)
+    verdicts = [target.verdict for section in sections for target in section.targets]
+    print(f"\n{verdicts.count('met')} of {len(verdicts)} targets met, in {time.monotonic() - started:.0f} s.")
+    return 0
+
+
+def _sections(names: Sequence[str], *, quick: bool) -> Iterator[Section]:
+    contests = [name for name in CONTESTS if name in names]
+    if contests:
+        with contenders({**calls.OURS, **actions.OURS}) as found:
+            yield from (_contest(name, found, quick=quick) for name in contests)
+    yield from (REPORTS[name](quick=quick) for name in REPORTS if name in names)
+
+
+def _contest(name: str, found: Sequence[Contender], *, quick: bool) -> Section:
+    wanted = {"calls": calls.OURS, "actions": actions.OURS}[name]
+    ours = {**calls.OURS, **actions.OURS}
+    return CONTESTS[name]([c for c in found if c.name in wanted or c.name not in ours], quick=quick)
+
+
+def _machine() -> str:
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"# Numbers\n\nHatchway {version('hatchway')}, Monty {version('pydantic-monty')}, Python "
+        f"{platform.python_version()}, Linux {platform.release()}, {os.cpu_count()} cores, load {load}. "
+        "Times depend on the machine; compare the rows of one run with each other."
+    ).replace("Linux", platform.system())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

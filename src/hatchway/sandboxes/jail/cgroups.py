@@ -1,0 +1,185 @@
+"""Memory cgroups, version 1 or 2, where this user may make them. One per child, made ahead and used again."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+
+INTERPRETER_BYTES = 16 * 1024 * 1024
+"""What the interpreter itself may take beside the code's memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CgroupFiles:
+    """What the files of one version are called."""
+
+    limit: str
+    peak: str
+    kills: str
+    is_resettable: bool
+    """The peak can be set back, so that a group can be used again."""
+
+
+V1 = CgroupFiles(limit="memory.limit_in_bytes", peak="memory.max_usage_in_bytes", kills="memory.oom_control", is_resettable=True)  # fmt: skip
+V2 = CgroupFiles(limit="memory.max", peak="memory.peak", kills="memory.events", is_resettable=False)
+
+
+class Cgroup:
+    """One group. A process enters by writing to the descriptor `entrance` gives."""
+
+    def __init__(self, path: str, files: CgroupFiles) -> None:
+        self.path = path
+        self._files = files
+        self._limit = 0
+        self._kills_before = 0
+        os.mkdir(path)
+
+    def prepare(self, memory_bytes: int) -> None:
+        """Set the limit and forget what was before."""
+        if memory_bytes != self._limit:
+            self._write(self._files.limit, str(memory_bytes + INTERPRETER_BYTES))
+            self._limit = memory_bytes
+        if self._files.is_resettable:
+            self._write(self._files.peak, "0")
+        self._kills_before = self._count_kills()
+
+    def entrance(self) -> int:
+        """A descriptor through which a process puts itself in, whoever it is."""
+        return os.open(os.path.join(self.path, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC)
+
+    def peak_bytes(self) -> int:
+        """The most memory its processes had at a time."""
+        with suppress(OSError, ValueError):
+            return int(self._read(self._files.peak))
+        return 0
+
+    def was_over(self) -> bool:
+        """Whether the kernel killed a process in it for want of memory."""
+        return self._count_kills() > self._kills_before
+
+    def remove(self) -> None:
+        """Take it away; legal when it is gone."""
+        with suppress(OSError):
+            os.rmdir(self.path)
+
+    def _count_kills(self) -> int:
+        with suppress(OSError, ValueError, IndexError):
+            rows = [line.split() for line in self._read(self._files.kills).splitlines()]
+            return next(int(row[1]) for row in rows if row[0] == "oom_kill")
+        return 0
+
+    def _read(self, name: str) -> str:
+        with open(os.path.join(self.path, name)) as f:
+            return f.read()
+
+    def _write(self, name: str, text: str) -> None:
+        fd = os.open(os.path.join(self.path, name), os.O_WRONLY)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+
+class Cgroups:
+    """The groups of one jail, in a folder of its own. The keeper removes them too, should the host be killed."""
+
+    def __init__(self, folder: str, files: CgroupFiles) -> None:
+        self.folder = folder
+        self._files = files
+        self._free: list[Cgroup] = []
+        self._all: list[Cgroup] = []
+        self._made = 0
+
+    @classmethod
+    def create(cls) -> Cgroups | None:
+        """A folder of groups below our own one; None where the system does not let us."""
+        for parent, files in _places():
+            folder = os.path.join(parent, f"hatchway-{os.getpid()}-{secrets.token_hex(4)}")
+            try:
+                os.mkdir(folder)
+            except OSError:
+                continue
+            groups = cls(folder, files)
+            if groups._works():
+                return groups
+            groups.close()
+        return None
+
+    def acquire(self, memory_bytes: int) -> Cgroup:
+        """A group with nobody in it and this limit."""
+        group = self._free.pop() if self._free else self._new()
+        group.prepare(memory_bytes)
+        return group
+
+    def release(self, group: Cgroup) -> None:
+        """Everything in it is dead."""
+        if self._files.is_resettable:
+            self._free.append(group)
+        else:
+            self._all.remove(group)
+            group.remove()
+
+    def close(self) -> None:
+        """Remove them all."""
+        for group in self._all:
+            group.remove()
+        with suppress(OSError):
+            os.rmdir(self.folder)
+
+    def _new(self) -> Cgroup:
+        self._made += 1
+        group = Cgroup(os.path.join(self.folder, str(self._made)), self._files)
+        self._all.append(group)
+        return group
+
+    def _works(self) -> bool:
+        try:
+            if self._files is V2:
+                with open(os.path.join(self.folder, "cgroup.subtree_control"), "w") as f:
+                    f.write("+memory")
+            group = self.acquire(1 << 30)
+            os.close(group.entrance())
+            self.release(group)
+        except OSError:
+            return False
+        return True
+
+
+def _places() -> list[tuple[str, CgroupFiles]]:
+    """Folders a group of ours could be made in, by version."""
+    places: list[tuple[str, CgroupFiles]] = []
+    own = _own_paths()
+    for root, mount_point, kind, controllers in _mounts():
+        if kind == "cgroup" and "memory" in controllers and "memory" in own:
+            places.append((_joined(mount_point, root, own["memory"]), V1))
+        elif kind == "cgroup2" and "" in own:
+            here = _joined(mount_point, root, own[""])
+            places += [(here, V2), (os.path.dirname(here), V2)]  # a group that holds processes cannot be divided
+    return places
+
+
+def _own_paths() -> dict[str, str]:
+    """Our path in the hierarchy of each controller; version 2 is the one without a name."""
+    try:
+        with open("/proc/self/cgroup") as f:
+            rows = [line.rstrip("\n").split(":", 2) for line in f]
+    except OSError:
+        return {}
+    return {name: path for _, names, path in rows for name in names.split(",")}
+
+
+def _mounts() -> list[tuple[str, str, str, list[str]]]:
+    try:
+        with open("/proc/self/mountinfo") as f:
+            rows = [line.split(" - ") for line in f]
+    except OSError:
+        return []
+    halves = [(left.split(), right.split()) for left, right in rows]
+    return [(left[3], left[4], right[0], right[2].split(",")) for left, right in halves if right[0].startswith("cgroup")]
+
+
+def _joined(mount_point: str, root: str, own: str) -> str:
+    inside = os.path.relpath(own, root) if own.startswith(root) else "."
+    return os.path.normpath(os.path.join(mount_point, inside))

@@ -1,0 +1,197 @@
+"""A sealed child of the zygote, as the host sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from hatchway.core.errors import SandboxCrashed
+from hatchway.core.limits import Limits
+from hatchway.sandboxes.guest_process import Death
+from hatchway.sandboxes.jail.cgroups import Cgroup
+from hatchway.sandboxes.jail.launch import Quota
+from hatchway.sandboxes.jail.output import OutputFolder
+from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.process.inside import tree
+from hatchway.transports.stdio import StdinStdoutTransport
+
+HELLO_BYTES = 4096
+MAX_FDS = 4
+NO_ROOM = "the machine has no room for another child"
+
+
+class SealedChild:
+    """A process in a pid namespace of its own: when its init is killed, everything in there dies.
+
+    Made by `spawned`; bound to the zygote's event loop.
+    """
+
+    def __init__(self, zygote: Zygote, quota: Quota) -> None:
+        self.quota = quota
+        self.transport = StdinStdoutTransport()
+        self.output: OutputFolder | None = None
+        self._zygote = zygote
+        self._cgroup: Cgroup | None = None
+        self._init = self._guest = -1
+        self._init_pid = self._pid = 0
+        self._death: Death | None = None
+        self._on_death: Callable[[Death], None] | None = None
+        self._gone: asyncio.Future[None] = zygote.loop.create_future()
+        self._cpu_at_end = 0.0
+        self._reason = ""
+        self.stdout_fd, self._their_stdout = os.pipe()
+        self.stderr_fd, self._their_stderr = os.pipe()
+
+    @classmethod
+    async def spawned(cls, zygote: Zygote, quota: Quota) -> SealedChild:
+        """A new child whose walls stand.
+
+        Raises:
+            SandboxCrashed: The zygote is gone, or a wall could not be put up.
+        """
+        child = cls(zygote, quota)
+        try:
+            await child._start()
+        except BaseException as e:
+            child.kill()
+            child._die(Death(is_crash=True))
+            if isinstance(e, OSError):
+                raise SandboxCrashed(f"{NO_ROOM}: {os.strerror(e.errno or 0)}", hint="see `ulimit -a` and `free`") from e
+            raise
+        return child
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it takes no more actions."""
+        return self._death is not None
+
+    @property
+    def has_output(self) -> bool:
+        """Whether its `/output` can still be read."""
+        return self.output is not None and self.output.fd >= 0
+
+    def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
+        """As `GuestProcess` says; its limits were set at birth."""
+        self._on_death = on_death
+        if self._death is not None:
+            self._zygote.loop.call_soon(on_death, self._death)
+
+    def kill(self) -> None:
+        """As `GuestProcess` says."""
+        if self._init >= 0:
+            try:
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # dead; the zygote is about to say so
+
+    async def wait_gone(self) -> None:
+        """Until everything of it is dead."""
+        await asyncio.shield(self._gone)
+
+    def cpu_seconds(self) -> float:
+        """As `GuestProcess` says."""
+        if self._death is not None or not self._pid:
+            return self._cpu_at_end
+        own = tree.stat(self._pid)
+        if own is None:
+            return self._cpu_at_end
+        below = [*tree.descendants(self._pid).values(), *tree.descendants(self._init_pid).values()]
+        ticks = sum(s.own_ticks + s.reaped_ticks for s in (own, *below))
+        self._cpu_at_end = ticks / tree.TICKS
+        return self._cpu_at_end
+
+    def peak_memory(self) -> int:
+        """As `GuestProcess` says; 0 without a cgroup."""
+        return self._cgroup.peak_bytes() if self._cgroup is not None else 0
+
+    async def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        cgroups = self._zygote.cgroups
+        given = [theirs.fileno(), self._their_stdout, self._their_stderr]
+        with ours, theirs:
+            if cgroups is not None:
+                self._cgroup = cgroups.acquire(self.quota.memory_bytes)
+                given.append(self._cgroup.entrance())
+            try:
+                await self._zygote.order(self.quota.order(), given, self._on_died)
+            finally:
+                for fd in given[1:]:
+                    os.close(fd)
+            theirs.close()
+            await self._take_hello(ours)
+            fd = ours.detach()
+        self.transport.adopt(fd, fd)
+
+    async def _take_hello(self, ours: socket.socket) -> None:
+        """The child's one message that carries descriptors; from here on the channel is only read."""
+        loop = self._zygote.loop
+        came: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(ours.fileno(), lambda: came.done() or came.set_result(None))
+        try:
+            await came
+        finally:
+            loop.remove_reader(ours.fileno())
+        data, ancillary, _, _ = ours.recvmsg(HELLO_BYTES, socket.CMSG_SPACE(MAX_FDS * 4), socket.MSG_CMSG_CLOEXEC)
+        fds = array("i")
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+        if not data or not json.loads(data)["sealed"]:
+            await self.wait_gone()
+            reason = json.loads(data)["reason"] if data else self._reason or "it died"
+            raise SandboxCrashed(f"a child could not be sealed: {reason}", hint="hatchway doctor")
+        self._init, self._guest, *output = fds
+        self._init_pid, self._pid = _pid_of(self._init), _pid_of(self._guest)
+        self.output = OutputFolder(output[0]) if output else None
+
+    def _on_died(self, told: dict[str, Any] | None) -> None:
+        if told is None:
+            self._die(Death(is_crash=True))
+            return
+        self._cpu_at_end = max(self._cpu_at_end, told.get("cpu", 0.0))
+        self._reason = told.get("reason", "")
+        self._die(self._death_of(told.get("status")))
+
+    def _death_of(self, status: int | None) -> Death:
+        if self._cgroup is not None and self._cgroup.was_over():
+            return Death(limit="memory_bytes")
+        if status is None:
+            return Death()
+        if status >= 0:
+            return Death(exit_code=status)
+        if -status == signal.SIGKILL and self._cpu_at_end >= max(1, round(self.quota.cpu_seconds)):
+            return Death(limit="cpu_seconds")
+        names = {s.value: s.name for s in signal.Signals}
+        return Death(signal=names.get(-status, f"number {-status}"))
+
+    def _die(self, death: Death) -> None:
+        if self._death is not None:
+            return
+        self._death = death
+        if self._on_death is not None:
+            self._on_death(death)
+        self._give_back()
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    def _give_back(self) -> None:
+        self.transport.close()
+        for fd in (self.stdout_fd, self.stderr_fd, self._init, self._guest):
+            if fd >= 0:
+                os.close(fd)
+        self._init = self._guest = -1
+        if self._cgroup is not None and self._zygote.cgroups is not None:
+            self._zygote.cgroups.release(self._cgroup)
+
+
+def _pid_of(pidfd: int) -> int:
+    """The pid, as seen from here, of a process that knows itself by another one."""
+    with open(f"/proc/self/fdinfo/{pidfd}") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Pid:"))

@@ -1,0 +1,120 @@
+"""The launch description: everything a zygote is told about the jail it makes. One zygote per description."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hatchway.core.errors import InvalidSetting
+from hatchway.core.grants import INPUT_ROOT, FileMount
+from hatchway.core.limits import Limits
+from hatchway.core.results import Tier
+from hatchway.sandboxes.jail.interpreter import InterpreterFiles
+
+INSIDE = Path(__file__).parent / "inside"
+GUEST = Path(__file__).parents[2] / "transports" / "guest"
+CORE = Path(__file__).parents[2] / "core"
+NOT_PRELOADED = ("__main__", "http", "standalone")
+PRELOADED = (
+    "ast asyncio base64 bisect calendar codecs collections concurrent.futures.thread contextlib copy csv dataclasses "
+    "datetime decimal enum fractions functools hashlib heapq inspect io itertools json linecache math operator os "
+    "pathlib random re resource shutil statistics string struct subprocess tempfile textwrap threading time traceback "
+    "types typing urllib.parse uuid zoneinfo"
+).split()
+"""Standard modules imported before the first fork: code finds them for nothing."""
+OUTPUT = "/output"
+TEXTS = {
+    "/etc/passwd": "code:x:65534:65534:code:/tmp:/bin/false\n",
+    "/etc/group": "code:x:65534:\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "/etc/hosts": "127.0.0.1 localhost\n",
+}
+_TAKEN = ("/dev", "/proc", "/tmp", "/etc", "/usr", "/lib", "/lib64", OUTPUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A jail as it is wanted."""
+
+    tier: Tier
+    """`namespaces` or `landlock`."""
+    interpreter: InterpreterFiles
+    """The Python the code runs in."""
+    workspace: Path | None = None
+    """Shown read-only as `/input`."""
+    mounts: tuple[FileMount, ...] = ()
+    """Shown read-only at their own paths, over the workspace."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables the code sees beside the few every jail sets."""
+    hash_seed: int = field(default_factory=lambda: secrets.randbelow(1 << 32))
+    """`PYTHONHASHSEED` of the zygote and so of every child."""
+
+    def __post_init__(self) -> None:
+        for mount in self.mounts:
+            if any(mount.mount_path == taken or mount.mount_path.startswith(taken + "/") for taken in _TAKEN):
+                raise InvalidSetting(f"nothing can be mounted at {mount.mount_path}: the jail has its own there")
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the code gets `/input` and `/output`."""
+        return self.workspace is not None or bool(self.mounts)
+
+    def message(self, cgroup_folder: str | None) -> dict[str, Any]:
+        """The description as the keeper reads it."""
+        files = self.interpreter
+        return {
+            "host": os.getpid(),
+            "tier": self.tier,
+            "cgroups": [cgroup_folder] if cgroup_folder else [],
+            "packages": {"_hatchway_jail": [str(INSIDE)], "_hatchway_guest": [str(GUEST), str(CORE)]},
+            "preload": [*(f"_hatchway_guest.{name}" for name in _guest_modules()), *PRELOADED],
+            "sys_path": files.sys_path,
+            "environment": {"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": "", **self.environment},
+            "mount_points": [str(INPUT_ROOT), OUTPUT] if self.has_files else [],
+            "binds": [(path, path) for path in files.binds],
+            "links": files.links,
+            "masks": files.masks,
+            "workspace": str(self.workspace) if self.workspace else None,
+            "grants": [(mount.mount_path, str(mount.host_path)) for mount in self.mounts],
+            "texts": list(TEXTS.items()),
+            "has_output": self.has_files,
+        }
+
+
+def _guest_modules() -> list[str]:
+    names = [path.stem for path in sorted(GUEST.glob("*.py"))]
+    return [*(name for name in names if name not in NOT_PRELOADED), "codec"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The limits the kernel holds a child to from its birth; a spare serves only actions of the same quota."""
+
+    memory_bytes: int
+    processes: int
+    cpu_seconds: float
+    disk_bytes: int
+    disk_files: int
+
+    @classmethod
+    def of(cls, limits: Limits) -> Quota:
+        """The part of the limits that is set at birth."""
+        return cls(limits.memory_bytes, limits.processes, limits.cpu_seconds, limits.disk_bytes, limits.disk_files)
+
+    def order(self) -> dict[str, Any]:
+        """As the zygote reads it."""
+        return {
+            "disk_bytes": int(self.disk_bytes),
+            "disk_files": int(self.disk_files),
+            "rlimits": {
+                "RLIMIT_NPROC": int(self.processes),
+                "RLIMIT_CPU": max(1, round(self.cpu_seconds)),
+                "RLIMIT_CORE": 0,
+                "RLIMIT_MEMLOCK": 0,
+                "RLIMIT_MSGQUEUE": 0,
+            },
+        }

@@ -1,0 +1,128 @@
+"""Files the code left in `/output`, read through a directory handle that follows nothing. The code may be hostile."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import struct
+from dataclasses import dataclass, field
+
+from hatchway.core.errors import CodeLimitError
+from hatchway.core.limits import Limits
+from hatchway.core.results import ExecFile
+
+_OPENAT2 = 437
+_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
+_NOTHING_FOLLOWED = struct.pack("=Q", _NO_XDEV | _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH)
+MAX_DEPTH = 16
+MAX_ENTRIES = 20_000
+"""Directory entries looked at: more is nobody's honest output."""
+CHUNK = 1 << 20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+@dataclass(slots=True)
+class OutputFolder:
+    """The `/output` of one child: a handle that stays good when the child is dead. It is owned: `close` it."""
+
+    fd: int
+    _given: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
+
+    def collect(self, limits: Limits) -> tuple[ExecFile, ...]:
+        """The regular files that are new or changed since the last time, by name. Blocks: call it in a thread.
+
+        Raises:
+            CodeLimitError: There are more, or larger ones, than `limits` allow; it has those that were read.
+        """
+        reading = _Reading(limits, self._given)
+        reading.walk(self.fd, "", 0)
+        return tuple(sorted(reading.files, key=lambda file: file.name))
+
+    def close(self) -> None:
+        """Let go; the files are gone with the last handle. Legal twice."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class _Reading:
+    def __init__(self, limits: Limits, given: dict[str, tuple[int, int, int]]) -> None:
+        self._limits = limits
+        self._given = given
+        self._entries = 0
+        self._bytes = 0
+        self.files: list[ExecFile] = []
+
+    def walk(self, folder: int, prefix: str, depth: int) -> None:
+        for name in sorted(os.listdir(folder)):
+            self._entries += 1
+            if self._entries > MAX_ENTRIES:
+                raise self._over("output_files", f"the code left more than {MAX_ENTRIES} entries in /output")
+            if (fd := _opened(folder, name)) is None:
+                continue
+            try:
+                found = os.fstat(fd)
+                if stat.S_ISDIR(found.st_mode) and depth < MAX_DEPTH:
+                    self.walk(fd, f"{prefix}{name}/", depth + 1)
+                elif stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+                    self._take(fd, prefix + name, found)
+            finally:
+                os.close(fd)
+
+    def _take(self, fd: int, name: str, found: os.stat_result) -> None:
+        mark = (found.st_ino, found.st_size, found.st_mtime_ns)
+        name = name.encode("utf-8", "replace").decode()
+        if self._given.get(name) == mark:
+            return
+        if len(self.files) >= self._limits.output_files:
+            raise self._over("output_files", f"the code left more than {self._limits.output_files} files in /output")
+        if found.st_size > self._limits.file_bytes:
+            raise self._over("file_bytes", f"/output/{name} has {found.st_size} bytes, the limit is {self._limits.file_bytes}")
+        content = _read(fd, self._limits.file_bytes)
+        self._bytes += len(content)
+        if self._bytes > self._limits.disk_bytes:
+            raise self._over("disk_bytes", f"the files in /output have more than {self._limits.disk_bytes} bytes together")
+        self._given[name] = mark
+        self.files.append(ExecFile(name=name, content=content))
+
+    def _over(self, limit: str, message: str) -> CodeLimitError:
+        hint = f"raise Limits.{limit}, or let the code leave less"
+        return CodeLimitError(message, limit=limit, files=self.files, hint=hint)
+
+
+def _opened(folder: int, name: str) -> int | None:
+    """The entry, opened for reading if it is a file or a directory; anything else is left alone."""
+    try:
+        kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            return None
+        return _openat2(folder, name)
+    except OSError as e:
+        if e.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
+        return None  # gone, replaced by a link, or made unreadable by the code: not ours to read
+
+
+def _openat2(folder: int, name: str) -> int:
+    # O_NONBLOCK: should a FIFO take the file's place after the look at it, the open must not hang
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+    how = struct.pack("=QQ", flags, 0) + _NOTHING_FOLLOWED
+    fd = int(_libc.syscall(ctypes.c_long(_OPENAT2), folder, os.fsencode(name), how, len(how)))
+    if fd < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return fd
+
+
+def _read(fd: int, limit: int) -> bytes:
+    """At most `limit` bytes: a live session's file may grow while it is read."""
+    parts: list[bytes] = []
+    left = limit
+    while left > 0 and (part := os.read(fd, min(CHUNK, left))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)

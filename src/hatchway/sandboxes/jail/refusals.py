@@ -1,0 +1,41 @@
+"""What a system's refusal means, and the command that lifts it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.core.results import Tier
+
+_APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+_CLONE = Path("/proc/sys/kernel/unprivileged_userns_clone")
+_MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
+
+
+def refusal(tier: Tier, reason: str, number: int) -> SandboxUnavailable:
+    """The error for a jail that the system did not let us build."""
+    return SandboxUnavailable(f"the {tier} tier is refused here: {reason}", hint=_hint(tier, number))
+
+
+def _hint(tier: Tier, number: int) -> str:
+    if tier == "landlock":
+        return "it needs Linux 6.12 or later with Landlock enabled (lsm=landlock,…): see `hatchway doctor`"
+    if _says(_APPARMOR, "1"):
+        return "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    if _says(_CLONE, "0"):
+        return "sudo sysctl kernel.unprivileged_userns_clone=1"
+    if _says(_MAXIMUM, "0"):
+        return "sudo sysctl user.max_user_namespaces=15000"
+    if number in (errno.EPERM, errno.EACCES):
+        return "in a container: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined …"
+    if number in (errno.ENOSPC, errno.EUSERS):
+        return "sudo sysctl user.max_user_namespaces=15000"
+    return "see what is missing with `hatchway doctor`"
+
+
+def _says(path: Path, value: str) -> bool:
+    try:
+        return path.read_text().strip() == value
+    except OSError:
+        return False

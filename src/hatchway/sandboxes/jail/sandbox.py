@@ -1,0 +1,176 @@
+"""JailSandbox: full CPython at native speed, sealed by the Linux kernel, a fresh warm process per action."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from hatchway.core.constraints import CodeConstraints
+from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed, SandboxUnavailable
+from hatchway.core.grants import FileMountInput, as_file_mounts
+from hatchway.core.limits import Limits
+from hatchway.core.results import ExecutionResult, Tier
+from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.jail.child import SealedChild
+from hatchway.sandboxes.jail.execution import FilesExecution
+from hatchway.sandboxes.jail.interpreter import interpreter_files
+from hatchway.sandboxes.jail.launch import Launch, Quota
+from hatchway.sandboxes.jail.pool import Pool
+
+SPARES = 4
+
+
+class JailSandbox(CodeSandbox):
+    """Full CPython behind the kernel's walls. Each execution gets a fresh process; a session keeps one.
+
+    Args:
+        tier: `"namespaces"` or `"landlock"` forces that wall; None takes the stronger one that works here.
+        workspace_root: A directory shown read-only as `/input`; also turns `/output` on.
+        file_mounts: Files and directories shown read-only; relative paths land under `/input`. Turns `/output` on.
+        python: Another interpreter (at least 3.9); default is this one. Its standard library is seen, no package.
+        env: Environment variables the code is given; default none.
+        spares: Warm children kept ready.
+    """
+
+    name: ClassVar[str] = "jail"
+
+    def __init__(
+        self,
+        *,
+        tier: Literal["namespaces", "landlock"] | None = None,
+        workspace_root: str | Path | None = None,
+        file_mounts: FileMountInput | Iterable[FileMountInput] = (),
+        python: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        spares: int = SPARES,
+    ) -> None:
+        self._launch = Launch(
+            tier=tier or "namespaces",
+            interpreter=interpreter_files(None if python is None else os.fspath(python)),
+            workspace=_workspace(workspace_root),
+            mounts=as_file_mounts(file_mounts),
+            environment=dict(env or {}),
+        )
+        self.tier: Tier = self._launch.tier
+        self.constraints = CodeConstraints()
+        self._pool = Pool(self._launch, spares)
+        self._running: set[GuestExecution] = set()
+
+    @property
+    def hash_seed(self) -> int:
+        """`PYTHONHASHSEED` of every interpreter of this jail."""
+        return self._launch.hash_seed
+
+    async def execute(
+        self,
+        code: str,
+        functions: Functions = (),
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> CodeExecution:
+        """As the contract says, in a fresh sealed process."""
+        limits = limits or Limits()
+        child = await self._pool.take(Quota.of(limits))
+        return await self._begin(child, code, functions, inputs, limits, on_output, is_session=False)
+
+    @asynccontextmanager
+    async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
+        """As the contract says; one sealed process for all actions of the session."""
+        limits = limits or Limits()
+        session = _JailSession(self, await self._pool.take(Quota.of(limits)), limits)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+    async def aclose(self) -> None:
+        """As the contract says. The sandbox can be used again afterwards."""
+        over = SandboxCrashed("the sandbox was closed while the code ran")
+        await asyncio.gather(*(execution.abandon(over) for execution in tuple(self._running)))
+        await self._pool.close()
+
+    @classmethod
+    def probe(cls) -> Availability:
+        """Runs `1 + 1` in a jail."""
+        if sys.platform != "linux":
+            return Availability(state="installed_but_unusable", reason="the jail needs Linux", hint="use sandbox='monty'")
+        found: list[Availability] = []
+        thread = threading.Thread(target=lambda: found.append(asyncio.run(_probed(cls))))
+        thread.start()
+        thread.join()
+        return found[0]
+
+    async def _begin(
+        self,
+        child: SealedChild,
+        code: str,
+        functions: Functions,
+        inputs: Mapping[str, Any] | None,
+        limits: Limits,
+        on_output: OnOutput | None,
+        *,
+        is_session: bool,
+    ) -> CodeExecution:
+        execution = GuestExecution(
+            child,
+            child.transport,
+            limits=limits,
+            tier=self.tier,
+            is_session=is_session,
+            on_output=on_output,
+            on_end=lambda: self._running.discard(execution),
+        )
+        self._running.add(execution)
+        await execution.begin(code, functions, inputs)
+        if child.output is None:
+            return execution
+        return FilesExecution(execution, child, limits, is_session=is_session)
+
+
+class _JailSession(CodeSession):
+    def __init__(self, sandbox: JailSandbox, child: SealedChild, limits: Limits) -> None:
+        self._sandbox, self._child, self._limits = sandbox, child, limits
+        self._current: CodeExecution | None = None
+
+    async def execute(
+        self,
+        code: str,
+        functions: Functions = (),
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> CodeExecution:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+
+def _workspace(given: str | Path | None) -> Path | None:
+    if given is None:
+        return None
+    path = Path(given).expanduser()
+    if not path.is_dir():
+        raise InvalidSetting(f"workspace_root {str(path)!r} is not a directory")
+    return path.resolve()
+
+
+async def _probed(cls: type[JailSandbox]) -> Availability:
+    try:
+        async with cls(spares=0) as sandbox:
+            execution = await sandbox.execute("1 + 1")
+            result = await execution.next()
+            assert isinstance(result, ExecutionResult) and result.output == 2
+    except HatchwayError as e:
+        return Availability(state="installed_but_unusable", reason=e.message, hint=e.hint)
+    return Availability(state="usable", tier=result.tier)

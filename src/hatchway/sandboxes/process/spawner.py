@@ -1,0 +1,155 @@
+"""The host's end of a spawner: one per interpreter and host process, started when first needed."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.transports.stdio import GUEST
+
+INSIDE = Path(__file__).parent / "inside" / "spawner.py"
+RETRY_SECONDS = 0.002
+"""Between two attempts to ask a spawner whose socket is full."""
+CLEAN_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
+"""Not for the code, which never sees it: an arena per thread would eat the address space a limit grants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """An interpreter and how it is started."""
+
+    executable: str
+    has_site: bool
+    """Its site-packages are importable."""
+
+    @property
+    def argv(self) -> list[str]:
+        """The command that starts it."""
+        return [self.executable, "-I"] if self.has_site else [self.executable, "-I", "-S"]
+
+
+class Spawner:
+    """A process that forks guests. Asking is thread-safe and never blocks for long; answers come on each guest's own
+    control socket, so a spawner belongs to no event loop."""
+
+    def __init__(self, python: Python) -> None:
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [*python.argv, str(INSIDE), str(theirs.fileno()), str(GUEST)],
+                pass_fds=[theirs.fileno()],
+                env=CLEAN_ENVIRONMENT,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as e:
+            ours.close()
+            raise SandboxUnavailable(
+                f"{python.executable} cannot be started: {os.strerror(e.errno or 0)}",
+                hint="give a Python of at least 3.9: ProcessSandbox(python='/usr/bin/python3')",
+            ) from None
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self._socket = ours
+        self._numbers = count(1)
+        self._owner = os.getpid()
+
+    @property
+    def pid(self) -> int:
+        """The spawner's process."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked; a spawner of the process this one was forked from cannot."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    async def spawn(self, cwd: str, env: Mapping[str, str], fds: Sequence[int]) -> int:
+        """Ask for a guest that is given these descriptors: channel read and write, stdout, stderr, control.
+
+        Returns:
+            Its number, for `kill_supervisor`.
+
+        Raises:
+            OSError: The spawner is gone.
+        """
+        number = next(self._numbers)
+        request = json.dumps({"id": number, "cwd": cwd, "env": dict(env)}).encode("ascii") + b"\n"
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+        while True:
+            try:
+                sent = self._socket.sendmsg([request], rights)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(RETRY_SECONDS)
+        while sent < len(request):
+            try:
+                sent += self._socket.send(request[sent:])
+            except BlockingIOError:
+                await asyncio.sleep(RETRY_SECONDS)
+        return number
+
+    def kill_supervisor(self, number: int) -> None:
+        """Have a guest's supervisor killed that does not answer; what was below it dies too."""
+        try:
+            self._socket.send(b'{"kill":%d}\n' % number)
+        except OSError:
+            pass  # the spawner is gone, and with it everything it started
+
+    def close(self) -> None:
+        """End the spawner with everything it started. Legal twice."""
+        self._socket.close()
+        if self._owner != os.getpid():
+            self._process.returncode = 0  # not our child: there is nothing to wait for
+            return
+        try:
+            self._process.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+_spawners: dict[Python, Spawner] = {}
+_starting = threading.Lock()
+
+
+def spawner_for(python: Python) -> Spawner:
+    """The spawner of an interpreter; a new one if there is none or it died. Blocks for some milliseconds then.
+
+    Raises:
+        SandboxUnavailable: The interpreter cannot be started.
+    """
+    with _starting:
+        known = _spawners.get(python)
+        if known is None or not known.is_alive:
+            if known is not None:
+                known.close()
+            known = _spawners[python] = Spawner(python)
+        return known
+
+
+def this_python() -> Python:
+    """The interpreter of the host, without its site-packages."""
+    return Python(sys.executable, has_site=False)
+
+
+@atexit.register
+def _close_all() -> None:
+    while _spawners:
+        _spawners.popitem()[1].close()
