@@ -8,17 +8,17 @@ import click
 from hatchway.cli.main import cli
 
 PAGE = Path(__file__).with_name("cli.md")
-BLOCK = re.compile(r"(<!-- help: ([a-z ]*) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- help: ([a-z ]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def rendered(page: str) -> str:
     """The page with the help as the commands print it today."""
-    return BLOCK.sub(lambda m: f"{m[1]}```text\n{help_of(m[2])}\n```{m[3]}", page)
+    return BLOCK.sub(lambda m: f"{m[1]}```text\n{help_of(m[2])}\n```\n{m[3]}", page)
 
 
 def help_of(words: str) -> str:
     """What `hatchway WORDS --help` prints on a terminal of 80 columns."""
-    context = click.Context(cli, info_name="hatchway", terminal_width=80, color=False)
+    context = click.Context(cli, info_name="hatchway", terminal_width=80, color=False, **cli.context_settings)
     command: click.Command = cli
     for word in words.split()[1:]:
         found = cli.get_command(context, word)

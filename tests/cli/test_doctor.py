@@ -33,5 +33,5 @@ def test_what_does_not_work_comes_with_reason_and_next_command(hatchway: Any) ->
     ran = hatchway("doctor", PYTHONPATH=str(hatchway.cwd))
     assert ran.returncode == 1
     assert "– missing" in ran.stdout
-    assert "gone: pip install 'hatchway[gone]'" in ran.stdout
+    assert "\n      pip install 'hatchway[gone]'\n" in ran.stdout
     assert 'sandbox="auto" finds no sealed sandbox here and refuses' in ran.stdout

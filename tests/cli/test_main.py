@@ -1,5 +1,6 @@
 """The command itself: its table, its help, its completion."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +18,16 @@ from hatchway.sandboxes.registry import ROWS
 def test_help_names_every_command(hatchway: Any) -> None:
     ran = hatchway("--help")
     assert ran.returncode == 0
-    assert [line.split()[0] for line in ran.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+    rows = re.findall(r"^  (\w+)", ran.stdout.partition("Commands:\n")[2], re.MULTILINE)
+    assert rows == list(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_row_leads_to_the_command_it_describes(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
+    command = cli.get_command(click.Context(cli, **cli.context_settings), name)
     assert command is not None
     assert command.name == name
-    assert command.get_short_help_str(200).rstrip(".").startswith(COMMANDS[name].help.rstrip(".")[:20])
+    assert (command.help or "").startswith(COMMANDS[name].help.rstrip("."))
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:

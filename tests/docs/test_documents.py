@@ -4,6 +4,7 @@ import re
 import runpy
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ def blocks(page: Path) -> Iterator[Block]:
     """The fenced blocks of a page, each with the output shown after it."""
     text = page.read_text(encoding="utf-8")
     found = list(FENCE.finditer(text))
-    for here, after in zip(found, [*found[1:], None], strict=True):
+    for here, after in pairwise([*found, None]):
+        assert here is not None
         follows = after and after["language"] == "text" and not text[here.end() : after.start()].strip()
         line = text.count("\n", 0, here.start()) + 1
         shown = after["text"] if after and follows else None

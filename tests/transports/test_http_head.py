@@ -1,5 +1,7 @@
 """The head of an HTTP request is read strictly."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +87,5 @@ def test_what_is_not_certain_is_refused(lines: list[str], status: int, message: 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
-    try:
-        parse_head(raw)
-    except Refused as e:
-        assert e.body().startswith(b'{"error"')
+    with suppress(Refused):
+        assert parse_head(raw).path.startswith("/")

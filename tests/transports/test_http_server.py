@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 
 TOKEN = "the-token"
 MAX_BODY = 1000
+HEAD = b"POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer the-token\r\nContent-Length: %d\r\n\r\n"
 
 
 class Client:
@@ -28,8 +29,8 @@ class Client:
         self.writer.write(raw)
 
     def post(self, body: bytes = b"{}", *, path: str = "/echo", token: str = TOKEN, more: str = "") -> None:
-        head = f"POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
-        self.send(head.encode() + body)
+        headers = f"Host: a\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n{more}"
+        self.send(f"POST {path} HTTP/1.1\r\n{headers}\r\n".encode() + body)
 
     async def status(self) -> int:
         return (await self.answer())[0]
@@ -112,7 +113,7 @@ async def test_a_connection_serves_many_requests() -> None:
 async def test_a_request_may_come_byte_by_byte() -> None:
     async with served() as it:
         client = await it.client()
-        raw = b"POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer the-token\r\nContent-Length: 3\r\n\r\nabc"
+        raw = HEAD % 3 + b"abc"
         for i in range(len(raw)):
             client.send(raw[i : i + 1])
             await asyncio.sleep(0)
@@ -189,7 +190,8 @@ async def test_a_stranger_does_not_learn_which_paths_exist() -> None:
 async def test_refusals_say_why(request_line: str, headers: str, status: int, message: str) -> None:
     async with served() as it:
         client = await it.client()
-        client.send(f"{request_line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n\r\n{{}}".encode())
+        headers = f"Host: a\r\nAuthorization: Bearer {TOKEN}\r\n{headers}"
+        client.send(f"{request_line} HTTP/1.1\r\n{headers}\r\n\r\n{{}}".encode())
         assert await client.refusal() == (status, message)
         assert await client.is_closed()
         assert it.bodies == []
@@ -230,7 +232,7 @@ async def test_a_body_that_stands_still_is_cut_off(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(http_connection, "BODY_SECONDS", 0.1)
     async with served() as it:
         client = await it.client()
-        client.send(b"POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer the-token\r\nContent-Length: 9\r\n\r\nhalf")
+        client.send(HEAD % 9 + b"half")
         assert await client.refusal() == (408, "the request was not complete in time")
         assert it.bodies == []
 
@@ -268,10 +270,9 @@ async def test_one_connection_too_many_is_told_to_come_back(monkeypatch: pytest.
 
 async def test_bodies_on_their_way_in_are_bounded_together() -> None:
     async with served() as it:
-        half = b"POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer the-token\r\nContent-Length: 1000\r\n\r\n"
         clients = [await it.client() for _ in range(http_server.BODIES_AT_ONCE + 1)]
         for client in clients:
-            client.send(half)
+            client.send(HEAD % MAX_BODY)
             await asyncio.sleep(0.02)
         assert await clients[-1].refusal() == (503, "too many large bodies at once: try again later")
         clients[0].writer.close()

@@ -16,7 +16,7 @@ PLACES = {
 @click.argument("shell", type=click.Choice(list(PLACES)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of SHELL; its last line says where to put it."""
+    """Print the completion script of your shell; its last line says where to put it."""
     kind = get_completion_class(shell)
     assert kind is not None, shell
     script = kind(ctx.find_root().command, {}, "hatchway", "_HATCHWAY_COMPLETE")

@@ -9,9 +9,8 @@ from functools import partial
 
 import click
 from rich.console import Console
-from rich.text import Text
 
-from hatchway.cli.display import cut, make_console, neutral
+from hatchway.cli.display import cut, make_console, neutral, print_line
 from hatchway.cli.exits import Exit
 from hatchway.cli.options import complete_sandbox
 from hatchway.cli.tool_modules import import_from_here
@@ -66,20 +65,20 @@ class Progress:
         """One check is done."""
         if outcome.check.topic != self._topic:
             self._topic = outcome.check.topic
-            self._console.print(Text(self._topic, "bold"))
+            print_line(self._console, (self._topic, "bold"))
         mark, style = MARKS[outcome.state]
         took = f"  {outcome.seconds * 1000:.0f} ms" if outcome.seconds else ""
-        self._console.print(Text.assemble((f"  {mark} ", style), outcome.check.description, (took, "dim")))
+        print_line(self._console, (f"  {mark} ", style), outcome.check.description, (took, "dim"))
         if outcome.message:
             where = f"{outcome.check.id}: " if outcome.state == "failed" else ""
             message = cut(neutral(outcome.message), 2000).replace("\n", "\n      ")
-            self._console.print(Text(f"      {where}{message}", "red" if outcome.state == "failed" else "dim"))
+            print_line(self._console, (f"      {where}{message}", "red" if outcome.state == "failed" else "dim"))
 
     def summary(self, sandbox: str, report: ConformanceReport, seconds: float) -> None:
         """The last line."""
         verdict, style = ("conforms", "bold green") if report.conforms else ("does not conform", "bold red")
         counts = f"{len(report.passed)} passed, {len(report.failed)} failed, {len(report.skipped)} skipped"
-        self._console.print(Text.assemble((f"{sandbox} {verdict}", style), f": {counts} in {seconds:.1f} s"))
+        print_line(self._console, (f"{sandbox} {verdict}", style), f": {counts} in {seconds:.1f} s")
 
 
 def _object(sandbox: str, report: ConformanceReport, seconds: float) -> dict[str, object]:

@@ -70,6 +70,11 @@ def code_block(code: str) -> Syntax:
     return Syntax(neutral(code), "python", theme="ansi_dark", background_color="default", word_wrap=True)
 
 
+def print_line(console: Console, *parts: str | tuple[str, str], end: str = "\n") -> None:
+    """Print one line of styled parts, however long, as one line: the terminal wraps it, a file keeps it whole."""
+    console.print(Text.assemble(*parts), end=end, soft_wrap=True)
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """A console that takes text literally: nothing from a guest is ever read as markup."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from hatchway import __version__
-from hatchway.cli.display import make_console, neutral
+from hatchway.cli.display import make_console, neutral, print_line
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.sandbox import Availability
 from hatchway.sandboxes.registry import ROWS, SEALED, available, choose_auto
@@ -24,7 +22,7 @@ WALLS = {
     "landlock": "Landlock and seccomp",
     "language": "the interpreter only",
     "vendor": "another machine",
-    "process": "none: UNSEALED",
+    "process": "no wall: UNSEALED",
 }
 MARKS = {
     "usable": ("✓ usable", "green"),
@@ -37,7 +35,7 @@ MARKS = {
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Say which sandboxes work on this machine, and what the others need.
+    """Say which sandboxes work here, and what the others need.
 
     Each sandbox is tried the way a launch tries it. Exit code 0: at least one sealed sandbox is usable; 1: none is.
     """
@@ -79,16 +77,13 @@ def _machine() -> dict[str, str]:
 
 def _print(found: Mapping[str, Availability], auto: str | None) -> None:
     console = make_console()
-    console.print(" · ".join(f"{key} {value}" for key, value in _machine().items()), style="dim")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("sandbox", "state", "tier", "wall", ""):
-        table.add_column(title)
+    print_line(console, (" · ".join(f"{key} {value}" for key, value in _machine().items()) + "\n", "dim"))
+    names, tiers = max(map(len, found)), max(map(len, WALLS))
     for name, seen in found.items():
-        wall = WALLS[seen.tier] if seen.tier else ""
-        table.add_row(name, Text(*MARKS[seen.state]), seen.tier or "", wall, Text(neutral(seen.reason), "dim"))
-    console.print(table)
-    for name, seen in found.items():
-        if seen.hint:
-            console.print(f"{name}: {neutral(seen.hint)}")
-    chosen = f'sandbox="auto" takes {auto}' if auto else 'sandbox="auto" finds no sealed sandbox here and refuses'
-    console.print(chosen, style="bold" if auto else "bold red")
+        mark, style = MARKS[seen.state]
+        tier, wall = seen.tier or "", WALLS[seen.tier] if seen.tier else ""
+        print_line(console, f"{name:<{names}}  ", (f"{mark:<12}", style), f"{tier:<{tiers}}  {wall}".rstrip())
+        for note in filter(None, (seen.reason, seen.hint)):
+            print_line(console, (f"{'':<{names}}  {neutral(note)}", "dim"))
+    chosen = f'\nsandbox="auto" takes {auto}' if auto else '\nsandbox="auto" finds no sealed sandbox here and refuses'
+    print_line(console, (chosen, "bold" if auto else "bold red"))

@@ -25,8 +25,8 @@ class Row(NamedTuple):
 
 COMMANDS = {
     "demo": Row("hatchway.cli.demo.command:demo", "See it work: no key, no network."),
-    "exec": Row("hatchway.cli.exec:exec_", "Run a file of Python in a sandbox, its tool calls through the gate."),
-    "doctor": Row("hatchway.cli.doctor:doctor", "Say which sandboxes work on this machine, and what the others need."),
+    "exec": Row("hatchway.cli.exec:exec_", "Run FILE in a sandbox, its tool calls through the gate."),
+    "doctor": Row("hatchway.cli.doctor:doctor", "Say which sandboxes work here, and what the others need."),
     "conformance": Row("hatchway.cli.conformance:conformance", "Check a sandbox against the contract."),
     "completion": Row("hatchway.cli.completion:completion", "Print the completion script of your shell."),
 }

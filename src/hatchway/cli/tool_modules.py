@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.tools.functions import Tool
@@ -63,10 +63,10 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _listed(module: ModuleType, source: str) -> Sequence[Offered]:
-    listed = module.TOOLS
-    if not isinstance(listed, Sequence) or not all(callable(t) or isinstance(t, Tool) for t in listed):
+    listed = cast("Sequence[Any]", vars(module)["TOOLS"])
+    if not isinstance(listed, list | tuple) or not all(callable(t) or isinstance(t, Tool) for t in listed):
         raise InvalidSetting(f"TOOLS in {source} must be a list of functions and Tools")
-    return list(listed)
+    return listed
 
 
 def _public(module: ModuleType) -> Sequence[Offered]:

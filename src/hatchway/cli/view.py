@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.text import Text
 
-from hatchway.cli.display import call_text, neutral, value_text
+from hatchway.cli.display import call_text, neutral, print_line, value_text
 from hatchway.core.calls import FunctionCall
 from hatchway.core.events import (
     AgentEvent,
@@ -51,10 +50,10 @@ class View:
             case CodeExecutionOutput(result=result) if result is not None:
                 self._end_line()
                 if result.output is not None:
-                    self._print(Text.assemble(("  = ", "bold"), value_text(result.output, 2000)))
+                    self._print(("  = ", "bold"), value_text(result.output, 2000))
             case RunFailed(error=error):
                 self._end_line()
-                self._print(Text(neutral(str(error)), "red"))
+                self._print((neutral(str(error)), "red"))
             case _:
                 pass
 
@@ -63,7 +62,7 @@ class View:
         style = "red" if stream == "stderr" else ""
         for line in neutral(text).splitlines(keepends=True):
             start = "" if self._line_open else GUTTER
-            self._print(Text.assemble((start, "dim"), (line, style)), end="")
+            self._print((start, "dim"), (line, style), end="")
             self._line_open = not line.endswith("\n")
 
     def _call_line(self, mark: str, style: str, name: str, call_id: str, outcome: str, seconds: float) -> None:
@@ -71,12 +70,12 @@ class View:
         call = self._calls.get(call_id)
         called = call_text(name, call.kwargs if call else {})
         took = f"  {seconds * 1000:.0f} ms" if seconds >= 0.001 else ""
-        self._print(Text.assemble((f"  {mark} ", style), called, (" → ", "dim"), outcome, (took, "dim")))
+        self._print((f"  {mark} ", style), called, (" → ", "dim"), outcome, (took, "dim"))
 
     def _end_line(self) -> None:
         if self._line_open:
-            self._print(Text(""))
+            self._print()
             self._line_open = False
 
-    def _print(self, text: Text, end: str = "\n") -> None:
-        self._console.print(text, end=end)
+    def _print(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
+        print_line(self._console, *parts, end=end)

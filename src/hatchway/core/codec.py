@@ -36,26 +36,39 @@ def dumps(value):
     return _encode(pack(value, 0)).encode("ascii")
 
 
-_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
+def _fast_encode():
+    """`JSONEncoder.encode` without the encoder it makes anew for each value, which costs as much as a small value."""
+    slow = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    make, text = json.encoder.c_make_encoder, json.encoder.encode_basestring_ascii
+    if make is None:
+        return slow.encode
+    chunks = make(None, slow.default, text, None, ":", ",", False, False, False)
+    return lambda value: text(value) if type(value) is str else "".join(chunks(value, 0))
+
+
+_encode = _fast_encode()
 
 
 def _no_constant(name):
     raise Malformed("%s is not part of the wire form" % name)
 
 
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
+_scan = json.JSONDecoder(parse_constant=_no_constant).scan_once
 
 
 def loads(data):
     """The value of a wire form. Trusts nothing: raises Malformed for whatever `dumps` cannot have written."""
     try:
-        value = _decode(data.decode("utf-8"))
+        text = data.decode("utf-8").strip()
+        value, end = _scan(text, 0)
+        if end != len(text):
+            raise Malformed("not a wire form: something follows the value")
         if _MARK in data or data.count(b"[") + data.count(b"{") > MAX_DEPTH:
             return unpack(value, 0)
         return value
     except Malformed:
         raise
-    except (ValueError, TypeError, RecursionError, ArithmeticError, OverflowError, MemoryError) as e:
+    except (ValueError, TypeError, StopIteration, RecursionError, ArithmeticError, MemoryError) as e:
         raise Malformed("not a wire form: %s" % type(e).__name__) from None
 
 

@@ -25,11 +25,12 @@ from hatchway.core.errors import (
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Tier, Usage
 from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
-from hatchway.core.transport import Completed, Failed, Idle, Received
+from hatchway.core.transport import Completed, Failed, Idle
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.guest_process import Death, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
-from hatchway.transports.stdio import StdinStdoutTransport
+from hatchway.transports.stdio import Said, StdinStdoutTransport
+from hatchway.transports.wakeup import Wakeup
 
 EOF_SECONDS = 0.05
 """A guest that closed its channel and is not dead after this is killed."""
@@ -72,14 +73,14 @@ class GuestExecution(CodeExecution):
         self._end: ExecutionResult | HatchwayError | None = None
         self._stdout = self._stderr = ""
         self._is_told = False
-        self._asker: asyncio.Future[None] | None = None
+        self._asker: Wakeup | None = None
         self._death: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._output = OutputPipes(
             process.stdout_fd, process.stderr_fd, limit=limits.output_bytes, on_output=on_output
         )
         self._clock = WallClock(limits.wall_seconds, self._cpu_seconds, self._on_time_over)
         process.watch(limits, self._on_death)
-        transport.listen(self._on_received)
+        transport.listen(self._on_said)
 
     async def begin(self, code: str, functions: Functions, inputs: Mapping[str, Any] | None) -> None:
         """Order the guest to run the code.
@@ -100,7 +101,7 @@ class GuestExecution(CodeExecution):
         while (event := self.poll()) is None:
             if self._asker is not None:
                 raise RuntimeError("next() is already being awaited")
-            self._asker = asyncio.get_running_loop().create_future()
+            self._asker = Wakeup(asyncio.get_running_loop())
             try:
                 await self._asker
             finally:
@@ -179,28 +180,31 @@ class GuestExecution(CodeExecution):
             except TransportError:
                 pass
 
-    def _on_received(self, came: Received | EOFError | TransportError) -> None:
+    def _on_said(self, batch: list[Said]) -> None:
         """Take in what the guest says. It may say anything, at any time."""
-        if self._end is not None or self._why is not None:
-            return
-        match came:
+        for said in batch:
+            if self._end is None and self._why is None:
+                self._take(said)
+        self._wake()
+
+    def _take(self, said: Said) -> None:
+        match said:
             case FunctionCall():
-                self._on_call(came)
+                self._on_call(said)
             case Idle(answers=answers):
                 if answers == self._answered and self._pending:
                     self._is_idle = True
                     self._clock.stand()
-                    self._wake()
             case Completed(output=output):
                 self._finish(lambda: self._result(output))
             case Failed():
-                self._finish(lambda: self._failure(came))
+                self._finish(lambda: self._failure(said))
             case EOFError():
                 asyncio.get_running_loop().call_later(EOF_SECONDS, self._on_silence)
             case TransportError():
-                self._strike(CodeRuntimeError(f"the code broke the sandbox protocol: {came.message}"))
+                self._strike(CodeRuntimeError(f"the code broke the sandbox protocol: {said.message}"))
             case _:
-                assert_never(came)
+                assert_never(said)
 
     def _on_call(self, call: FunctionCall) -> None:
         self._made += 1
@@ -215,7 +219,6 @@ class GuestExecution(CodeExecution):
         self._unread.append(call)
         self._is_idle = False
         self._clock.run()
-        self._wake()
 
     def _on_time_over(self) -> None:
         seconds = self._limits.wall_seconds
@@ -279,8 +282,8 @@ class GuestExecution(CodeExecution):
         return max(0.0, self._process.cpu_seconds() - self._cpu_before)
 
     def _wake(self) -> None:
-        if self._asker is not None and not self._asker.done():
-            self._asker.set_result(None)
+        if self._asker is not None:
+            self._asker.wake()
 
 
 def _over(limit: str, message: str) -> CodeLimitError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 import types
 import typing
@@ -9,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import typing_extensions
+from pydantic import BeforeValidator
 
 _LAZY: dict[Any, Any] = {Iterable: list, Iterator: list, Collection: list}
 """Values that crossed the wall are whole; pydantic would check an iterable only while the tool reads it."""
@@ -26,7 +28,9 @@ def for_pydantic(annotation: Any, twins: _Twins | None = None) -> Any:
         return _twin(annotation, twins)
     origin: Any = get_origin(annotation)
     parts: tuple[Any, ...] = get_args(annotation)
-    if origin is None or origin is typing.Literal:
+    if origin is typing.Literal:
+        return _literal(annotation, parts)
+    if origin is None:
         return annotation
     if origin is Annotated:
         return Annotated[(for_pydantic(parts[0], twins), *annotation.__metadata__)]
@@ -36,6 +40,19 @@ def for_pydantic(annotation: Any, twins: _Twins | None = None) -> Any:
     if origin in (Union, types.UnionType):
         return Union[replaced]  # noqa: UP007  # built from a tuple
     return _LAZY.get(origin, origin)[replaced if len(replaced) != 1 else replaced[0]]
+
+
+def _literal(annotation: Any, choices: tuple[Any, ...]) -> Any:
+    """Members of an enum cross as their values, which pydantic does not take for a literal of them."""
+    members = [each for each in choices if isinstance(each, enum.Enum)]
+    if not members:
+        return annotation
+
+    def member(value: Any) -> Any:
+        same = (each for each in members if type(each.value) is type(value) and each.value == value)
+        return next(same, value)
+
+    return Annotated[annotation, BeforeValidator(member)]
 
 
 def _twin(cls: Any, twins: _Twins) -> Any:

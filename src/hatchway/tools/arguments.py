@@ -88,7 +88,7 @@ class SchemaArguments(Arguments):
         self._check = compile_schema(self.parameters)
         takes, self.by_key = parameters_of(self.parameters)
         super().__init__(tool, takes)
-        known = frozenset(each.name for each in (*takes, *self.by_key))
+        known = frozenset(each.name for each in (*takes, *self.by_key) if each.kind is not Kind.VAR_KEYWORD)
         self._known = None if takes_more(self.parameters) else known
 
     def check(self, arguments: dict[str, Any]) -> None:

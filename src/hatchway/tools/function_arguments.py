@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import typing_extensions
 from pydantic import ConfigDict, TypeAdapter
-from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, ValidationError, core_schema, to_jsonable_python
 
@@ -147,9 +146,9 @@ def _usable(tool: str, parameter: Parameter) -> Parameter:
     try:
         _build(tool, (parameter,))
         return parameter
-    except (PydanticUndefinedAnnotation, NameError):
-        return replace(parameter, type=Hint(Any))
     except Exception as e:
+        if isinstance(e, NameError) or getattr(e, "code", "") == "class-not-fully-defined":
+            return replace(parameter, type=Hint(Any))
         reason = str(e).partition("\n")[0].partition(". Set ")[0]
         raise InvalidTool(
             f"parameter {parameter.name!r} of {tool}() cannot be given by code: {reason}",

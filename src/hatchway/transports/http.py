@@ -15,7 +15,6 @@ connection dropped posts the same bytes again: calls are known by their id, and 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 from typing import Any
@@ -93,7 +92,8 @@ class HttpCallbackTransport(CallbackTransport):
         await self._listen(server, self._port)
         self._server, self._exchange = server, exchange
         env_vars = {URL_VARIABLE: self.url, TOKEN_VARIABLE: token}
-        return TransportConfig(stub_code=stub_code(available_functions), env_vars=env_vars)
+        stub = stub_code(available_functions, value_bytes=self._max_body_bytes)
+        return TransportConfig(stub_code=stub, env_vars=env_vars)
 
     @property
     def url(self) -> str:
@@ -130,8 +130,7 @@ class HttpCallbackTransport(CallbackTransport):
         if server is None or self._exchange is None:
             return
         self._exchange.end("the transport was stopped")
-        await asyncio.sleep(0)  # the requests ended above are answered by tasks that have to run once
-        await server.close()
+        await server.close(answer=True)
 
     def _opened(self) -> tuple[HttpServer, HttpExchange]:
         if self._server is None or self._exchange is None:

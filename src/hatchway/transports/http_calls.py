@@ -144,13 +144,24 @@ class Outbox:
         self.bytes += len(answer)
         self._changed.set()
 
-    async def batch(self, received: int, *, seconds: float) -> tuple[int, list[bytes]]:
-        """The answers after number `received`, once there are some, and the number of the last one of them.
+    def confirm(self, received: int) -> None:
+        """The guest has every answer up to this number.
 
         Raises:
-            Refused: The number was never sent, or was confirmed before; or no more answers will come.
+            Refused: The number was never sent, or was confirmed before.
         """
-        self._confirm(received)
+        if not self._first - 1 <= received < self._first + len(self._answers):
+            raise Refused(409, f"answer {received} was confirmed before, or never sent")
+        while self._first <= received:
+            self.bytes -= len(self._answers.popleft())
+            self._first += 1
+
+    async def batch(self, *, seconds: float) -> tuple[int, list[bytes]]:
+        """The answers not confirmed, once there are some, and the number of the last one of them.
+
+        Raises:
+            Refused: No more answers will come.
+        """
         if not self._answers and self._closed is None:
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
@@ -174,10 +185,3 @@ class Outbox:
                 break
             answers.append(answer)
         return self._first + len(answers) - 1, answers
-
-    def _confirm(self, received: int) -> None:
-        if not self._first - 1 <= received < self._first + len(self._answers):
-            raise Refused(409, f"answer {received} was confirmed before, or never sent")
-        while self._first <= received:
-            self.bytes -= len(self._answers.popleft())
-            self._first += 1

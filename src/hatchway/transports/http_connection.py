@@ -50,7 +50,8 @@ class Connection(asyncio.Protocol):
         self._received = bytearray()
         self._handler: Handler | None = None
         self._body_bytes = 0
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        """Answers the current request, once that is complete."""
         self._unsent = memoryview(b"")
         self._can_write = True
         self._keep_alive = True
@@ -69,8 +70,8 @@ class Connection(asyncio.Protocol):
         self._server.forget(self)
         self._server.release(self._body_bytes)
         self._within(None)
-        if self._task is not None:
-            self._task.cancel()
+        if self.task is not None:
+            self.task.cancel()
         self.gone.set_result(None)
 
     def data_received(self, data: bytes) -> None:
@@ -78,7 +79,7 @@ class Connection(asyncio.Protocol):
             return
         starts_request = self._handler is None and not self._received
         self._received += data
-        if self._task is None:
+        if self.task is None:
             if starts_request:
                 self._within(HEAD_SECONDS)
             self._advance()
@@ -95,8 +96,8 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Let what is being sent arrive, then close."""
         self._keep_alive = False
-        if self._task is not None:
-            self._task.cancel()
+        if self.task is not None:
+            self.task.cancel()
         if not self._unsent:
             self._transport.close()
 
@@ -117,7 +118,7 @@ class Connection(asyncio.Protocol):
             return
         self._within(None)
         assert self._handler is not None
-        self._task = self._loop.create_task(self._answer(self._handler, self._take_body()))
+        self.task = self._loop.create_task(self._answer(self._handler, self._take_body()))
 
     def _read_head(self) -> bool:
         end = self._received.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES)
@@ -182,7 +183,7 @@ class Connection(asyncio.Protocol):
             self._end_request()
 
     def _end_request(self) -> None:
-        self._task, self._handler = None, None
+        self.task, self._handler = None, None
         if self._refused:
             self._within(LINGER_SECONDS)
             self._transport.write_eof()

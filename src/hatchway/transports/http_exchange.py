@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, cast
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.errors import TransportError
+from hatchway.core.errors import TransportError, ValueNotPortable
 from hatchway.core.transport import Completed, Failed, Idle, Received
 from hatchway.core.values import to_wire
 from hatchway.transports import messages
@@ -78,7 +78,8 @@ class HttpExchange:
     def _packed(self, value: Any) -> bytes:
         packed = to_wire(value, root="result")
         if len(packed) > self._value_bytes:
-            raise messages.too_large("the result", len(packed), self._value_bytes)
+            message = f"the result takes {len(packed)} bytes on the wire, {self._value_bytes} are accepted"
+            raise ValueNotPortable(message, path="result")
         return packed
 
     async def _answer(self, call_id: str, answer: bytes) -> None:
@@ -99,6 +100,7 @@ class HttpExchange:
         self._collected.set()
 
     async def _on_call(self, body: bytes) -> Reply:
+        body = body.strip()
         if b'"call_id"' not in body:
             body = self._with_id(body)
         call_id = await self._take(body, is_held=True)
@@ -109,12 +111,12 @@ class HttpExchange:
         return reply or _PENDING
 
     async def _on_complete(self, body: bytes) -> Reply:
-        if await self._take(body, is_held=False) is not None:
+        if await self._take(body.strip(), is_held=False) is not None:
             raise Refused(400, "calls are posted to /call")
         return _OK
 
     async def _on_messages(self, body: bytes) -> Reply:
-        for line in body.splitlines():
+        for line in filter(None, map(bytes.strip, body.splitlines())):
             await self._take(line, is_held=False)
         return _OK
 
@@ -125,8 +127,9 @@ class HttpExchange:
             received = None
         if type(received) is not int:
             raise Refused(400, 'the body has to be {"received": N}')
-        last, answers = await self._outbox.batch(received, seconds=self._poll_seconds)
+        self._outbox.confirm(received)
         self._collected.set()
+        last, answers = await self._outbox.batch(seconds=self._poll_seconds)
         return Reply(200, b'{"received":%d,"answers":[%s]}' % (last, b",".join(answers))) if answers else _PENDING
 
     async def _take(self, body: bytes, *, is_held: bool) -> str | None:

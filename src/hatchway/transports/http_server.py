@@ -38,12 +38,19 @@ class HttpServer:
         self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=MAX_CONNECTIONS)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def close(self) -> None:
-        """Stop listening and close every connection; what is already answered gets a second to be delivered."""
+    async def close(self, *, answer: bool = False) -> None:
+        """Stop listening and close every connection; what is already answered gets a second to be delivered.
+
+        Args:
+            answer: Handlers get a second to answer the requests they have; otherwise they are cancelled.
+        """
         if self._server is None:
             return
         server, self._server = self._server, None
         server.close()
+        tasks = [connection.task for connection in self._connections if connection.task is not None]
+        if answer and tasks:
+            await asyncio.wait(tasks, timeout=LINGER_SECONDS)
         for connection in tuple(self._connections):
             connection.close()
         if not await self._drained():

@@ -9,14 +9,15 @@ from typing import Protocol
 
 from hatchway.core.errors import TransportError
 
-CHUNK = 256 * 1024
+SMALL, LARGE = 16 * 1024, 64 * 1024
+"""Bytes to ask for in one read: a large buffer costs more than a whole call, so only when the last read was full."""
 
 
 class LineSink(Protocol):
     """Who takes what is read. Called on the loop; nothing comes after `on_end`."""
 
-    def on_line(self, line: bytes) -> None:
-        """One whole line, without its newline."""
+    def on_lines(self, lines: list[bytes]) -> None:
+        """Whole lines, without their newlines."""
         ...
 
     def on_end(self, problem: TransportError | EOFError) -> None:
@@ -41,6 +42,7 @@ class LineChannel:
         self._sink: LineSink | None = None
         self._half: list[bytes] = []
         self._half_bytes = 0
+        self._chunk = SMALL
         self._is_reading = False
         self._unsent = bytearray()
         self._sent: asyncio.Future[None] | None = None
@@ -105,7 +107,7 @@ class LineChannel:
     def _on_readable(self) -> bool:
         """Read once; whether there may be more."""
         try:
-            data = os.read(self._read_fd, CHUNK)
+            data = os.read(self._read_fd, self._chunk)
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as e:
@@ -114,32 +116,25 @@ class LineChannel:
         if not data:
             self._end(TransportError("the channel ended inside a message") if self._half else EOFError("channel closed"))
             return False
+        self._chunk = LARGE if len(data) == self._chunk else SMALL
         self._take(data)
         return True
 
     def _take(self, data: bytes) -> None:
         lines = data.split(b"\n")
-        if self._half and len(lines) > 1:
+        rest = lines.pop()
+        if lines and self._half:
             self._half.append(lines[0])
             lines[0] = b"".join(self._half)
             self._half, self._half_bytes = [], 0
-        rest = lines.pop()
-        for line in lines:
-            if len(line) > self.max_line:
-                return self._too_long()
-            if self._sink is None:
-                return None
-            self._sink.on_line(line)
         if rest:
             self._half.append(rest)
             self._half_bytes += len(rest)
-            if self._half_bytes > self.max_line:
-                return self._too_long()
-        return None
-
-    def _too_long(self) -> None:
-        self._half = []
-        self._end(TransportError(f"a message is longer than {self.max_line} bytes"))
+        if lines and self._sink is not None:
+            self._sink.on_lines(lines)
+        if self._half_bytes > self.max_line or (lines and max(map(len, lines)) > self.max_line):
+            self._half = []
+            self._end(TransportError(f"a message is longer than {self.max_line} bytes"))
 
     def _end(self, problem: TransportError | EOFError) -> None:
         self.pause()
@@ -157,7 +152,7 @@ class LineChannel:
 
     def _on_writable(self) -> None:
         try:
-            del self._unsent[: self._write(memoryview(self._unsent)[:CHUNK])]
+            del self._unsent[: self._write(memoryview(self._unsent)[:LARGE])]
         except TransportError as e:
             self._settle(e)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
@@ -14,7 +15,8 @@ from hatchway.core.sandbox import Functions
 from hatchway.core.transport import Completed, Failed, Idle
 from hatchway.core.values import to_wire
 
-MAX_ID, MAX_NAME = 64, 200
+MAX_NAME = 200
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _KINDS = ("syntax", "runtime", "value", "memory")
 
 Message = FunctionCall | Idle | Completed | Failed | None
@@ -118,17 +120,16 @@ def parse(line: bytes) -> tuple[Message, int | None]:
 
 
 def _call(fields: dict[str, Any]) -> FunctionCall:
-    call_id, name, args, kwargs = (fields.get(k) for k in ("call_id", "function_name", "args", "kwargs"))
-    if type(call_id) is not str or not 0 < len(call_id) <= MAX_ID or not call_id.isascii() or not call_id.isprintable():
-        raise TransportError("a call without a proper id")
-    if '"' in call_id or "\\" in call_id:
+    call_id, name = fields.get("call_id"), fields.get("function_name")
+    args, kwargs = fields.get("args"), fields.get("kwargs")
+    if type(call_id) is not str or not _ID.fullmatch(call_id):
         raise TransportError("a call without a proper id")
     if type(name) is not str or not 0 < len(name) <= MAX_NAME:
         raise TransportError("a call without a proper function name")
     if type(args) is not list or type(kwargs) is not dict:
         raise TransportError("a call without proper arguments")
     named = cast("dict[Any, Any]", kwargs)
-    if any(type(key) is not str for key in named):
+    if named and any(type(key) is not str for key in named):
         raise TransportError("a call without proper arguments")
     return FunctionCall(call_id=call_id, function_name=name, args=tuple(cast("list[Any]", args)), kwargs=named)
 

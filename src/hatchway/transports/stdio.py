@@ -16,9 +16,10 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import CallbackTransport, Completed, Failed, Idle, Received, TransportConfig
+from hatchway.core.transport import CallbackTransport, Idle, Received, TransportConfig
 from hatchway.transports import messages
 from hatchway.transports.lines import LineChannel
+from hatchway.transports.wakeup import Wakeup
 
 GUEST = Path(__file__).parent / "guest"
 """The files that run inside; standard library only."""
@@ -29,8 +30,13 @@ SLACK = 64 * 1024
 MAX_UNREAD = 256
 """Messages kept for a host that does not ask; the guest then blocks."""
 
-Listener = Callable[[Received | EOFError | TransportError], None]
-"""Takes what the guest says as it comes; an error is the last thing it is given."""
+MOST_PENDING = 4
+"""How often `value_bytes` the unanswered calls may take together: a guest must not fill the host's memory."""
+
+Said = Received | EOFError | TransportError
+"""What comes out of the channel; an error is the last thing."""
+Listener = Callable[[list[Said]], None]
+"""Takes what was read at once, in order."""
 
 
 class StdinStdoutTransport(CallbackTransport):
@@ -46,9 +52,10 @@ class StdinStdoutTransport(CallbackTransport):
         self._value_bytes = value_bytes
         self._channel: LineChannel | None = None
         self._listener: Listener = self._queue
-        self._unread: deque[Received | EOFError | TransportError] = deque()
-        self._reader: asyncio.Future[None] | None = None
-        self._pending: dict[str, FunctionCall] = {}
+        self._unread: deque[Said] = deque()
+        self._reader: Wakeup | None = None
+        self._pending: dict[str, int] = {}
+        self._pending_bytes = 0
         self._seen: set[str] = set()
         self._is_ready = False
 
@@ -97,6 +104,7 @@ class StdinStdoutTransport(CallbackTransport):
         """
         order = messages.execute(code, functions, inputs, limits, is_session=is_session)
         self._pending.clear()
+        self._pending_bytes = 0
         self._seen.clear()
         self._value_bytes = limits.value_bytes
         self._opened().max_line = limits.value_bytes + SLACK
@@ -109,7 +117,7 @@ class StdinStdoutTransport(CallbackTransport):
         while not self._unread:
             if self._reader is not None:
                 raise RuntimeError("receive() is already being awaited")
-            self._reader = asyncio.get_running_loop().create_future()
+            self._reader = Wakeup(asyncio.get_running_loop())
             try:
                 await self._reader
             finally:
@@ -142,12 +150,12 @@ class StdinStdoutTransport(CallbackTransport):
             TransportError: The channel broke.
         """
         frame = messages.result(call_id, value, limit=self._value_bytes)
-        self._pending.pop(call_id, None)
+        self._pending_bytes -= self._pending.pop(call_id, 0)
         return self._opened().send(frame)
 
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
         """As `answer`, with an error that is raised at the call."""
-        self._pending.pop(call_id, None)
+        self._pending_bytes -= self._pending.pop(call_id, 0)
         return self._opened().send(messages.error(call_id, error))
 
     async def stop(self) -> None:
@@ -167,53 +175,51 @@ class StdinStdoutTransport(CallbackTransport):
             except OSError:
                 pass  # the caller closed it after starting its guest, as it should
 
-    def on_line(self, line: bytes) -> None:
-        """Check a line and hand on what it says."""
+    def on_lines(self, lines: list[bytes]) -> None:
+        """Check lines and hand on what they say."""
+        batch: list[Said] = []
         try:
-            message, idle = messages.parse(line)
-            self._check(message)
+            for line in lines:
+                self._take(line, batch)
         except TransportError as e:
-            self._refuse(e)
-            return
-        if message is not None:
-            self._listener(message)
-        if idle is not None:
-            self._listener(Idle(idle))
+            self._opened().detach()  # a guest that breaks the rules is not read any more
+            batch.append(e)
+        self._listener(batch)
 
     def on_end(self, problem: TransportError | EOFError) -> None:
         """The last thing that is handed on."""
-        self._listener(problem)
+        self._listener([problem])
 
     def read_available(self) -> None:
         """Take what has arrived without waiting for the loop to notice."""
         if self._channel is not None:
             self._channel.read_available()
 
-    def _check(self, message: Received | None) -> None:
-        match message:
-            case FunctionCall(call_id=call_id):
-                if call_id in self._seen:
-                    raise TransportError(f"the call id {call_id} came twice")
-                self._seen.add(call_id)
-                self._pending[call_id] = message
-            case None:
-                if self._is_ready:
-                    raise TransportError("the guest is ready twice")
-                self._is_ready = True
-            case Idle() | Completed() | Failed():
-                pass
+    def _take(self, line: bytes, batch: list[Said]) -> None:
+        message, idle = messages.parse(line)
+        if isinstance(message, FunctionCall):
+            if message.call_id in self._seen:
+                raise TransportError(f"the call id {message.call_id} came twice")
+            self._seen.add(message.call_id)
+            self._pending[message.call_id] = len(line)
+            self._pending_bytes += len(line)
+            if self._pending_bytes > MOST_PENDING * (self._value_bytes + SLACK):
+                raise TransportError("the unanswered calls are too large together")
+        elif message is None:
+            if self._is_ready:
+                raise TransportError("the guest is ready twice")
+            self._is_ready = True
+            return
+        batch.append(message)
+        if idle is not None:
+            batch.append(Idle(idle))
 
-    def _refuse(self, problem: TransportError) -> None:
-        """A guest that breaks the rules is not read any more."""
-        self._opened().detach()
-        self._listener(problem)
-
-    def _queue(self, came: Received | EOFError | TransportError) -> None:
-        self._unread.append(came)
+    def _queue(self, batch: list[Said]) -> None:
+        self._unread += batch
         if len(self._unread) >= MAX_UNREAD and self._channel is not None:
             self._channel.pause()
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+        if self._reader is not None:
+            self._reader.wake()
 
     def _pending_id(self, call_id: str | None) -> str:
         if call_id is None:

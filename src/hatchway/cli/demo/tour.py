@@ -12,10 +12,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.panel import Panel
-from rich.text import Text
 
 from hatchway.cli.demo.tools import RULES, TOOLS
-from hatchway.cli.display import code_block, make_console
+from hatchway.cli.display import code_block, make_console, print_line
 from hatchway.cli.prompt import Asker, asking, drive
 from hatchway.cli.view import View
 from hatchway.core.decisions import Decision, Deny
@@ -31,7 +30,9 @@ async def tour(sandbox: str, *, yes: bool) -> None:
         async with CodeMode(sandbox, tools=TOOLS, rules=RULES) as mode:
             await _converse(console, mode, ask)
     if ask is _decline:
-        console.print("There is no terminal to ask at, so the booking was refused: --yes allows it.\n", style="yellow")
+        print_line(
+            console, ("There is no terminal to ask at, so the booking was refused: --yes allows it.\n", "yellow")
+        )
     _say_what_next(console)
 
 
@@ -43,11 +44,11 @@ async def _converse(console: Console, mode: CodeMode, ask: Asker) -> None:
     task, replies = _story()
     model, messages = ScriptedModel(replies), [task]
     where = f"sandbox {mode.sandbox.name}, wall: {mode.sandbox.tier}"
-    console.print(Text.assemble(("Hatchway demo", "bold"), (f"  scripted model · real {where}\n", "dim")))
-    console.print(Text.assemble(("you    ", "bold cyan"), task))
+    print_line(console, ("Hatchway demo", "bold"), (f"  scripted model · real {where}\n", "dim"))
+    print_line(console, ("you    ", "bold cyan"), task)
     while True:
         reply = await model.reply(messages)
-        console.print(Text.assemble(("\nmodel  ", "bold magenta"), reply.text))
+        print_line(console, ("\nmodel  ", "bold magenta"), reply.text)
         if not reply.code:
             break
         messages.append(await _act(console, mode, reply.code, ask))
@@ -64,7 +65,7 @@ async def _act(console: Console, mode: CodeMode, code: str, ask: Asker) -> str:
         told.extend(_told(event))
 
     await drive(mode, code, show, ask)
-    console.print(f"  {time.monotonic() - started:.2f} s", style="dim")
+    print_line(console, (f"  {time.monotonic() - started:.2f} s", "dim"))
     return "\n".join(told)
 
 
@@ -97,8 +98,9 @@ def _say_what_next(console: Console) -> None:
         f"{name} conformance monty": "hold a sandbox against the contract",
     }
     width = max(len(step) for step in steps)
-    lines = [Text.assemble("  ", (f"{step:<{width}}", "bold"), (f"  {why}", "dim")) for step, why in steps.items()]
-    console.print(Text("\n").join([Text("Try next:"), *lines]))
+    print_line(console, "Try next:")
+    for step, why in steps.items():
+        print_line(console, "  ", (f"{step:<{width}}", "bold"), (f"  {why}", "dim"))
 
 
 def command_name() -> str:

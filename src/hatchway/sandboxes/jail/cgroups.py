@@ -1,7 +1,8 @@
-"""Memory cgroups, version 1 or 2, where this user may make them. One per child, made ahead and used again."""
+"""Memory cgroups, version 1 or 2, where this user may make them."""
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 from contextlib import suppress
@@ -19,7 +20,7 @@ class CgroupFiles:
     peak: str
     kills: str
     is_resettable: bool
-    """The peak can be set back, so that a group can be used again."""
+    """The peak can be set back between two children."""
 
 
 V1 = CgroupFiles(limit="memory.limit_in_bytes", peak="memory.max_usage_in_bytes", kills="memory.oom_control", is_resettable=True)  # fmt: skip
@@ -27,7 +28,7 @@ V2 = CgroupFiles(limit="memory.max", peak="memory.peak", kills="memory.events", 
 
 
 class Cgroup:
-    """One group. A process enters by writing to the descriptor `entrance` gives."""
+    """One group; one child at a time."""
 
     def __init__(self, path: str, files: CgroupFiles) -> None:
         self.path = path
@@ -45,9 +46,9 @@ class Cgroup:
             self._write(self._files.peak, "0")
         self._kills_before = self._count_kills()
 
-    def entrance(self) -> int:
-        """A descriptor through which a process puts itself in, whoever it is."""
-        return os.open(os.path.join(self.path, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC)
+    def entrance(self) -> io.FileIO:
+        """A file through which a process puts itself in, whoever it is."""
+        return open(os.path.join(self.path, "cgroup.procs"), "wb", buffering=0)
 
     def peak_bytes(self) -> int:
         """The most memory its processes had at a time."""
@@ -88,7 +89,6 @@ class Cgroups:
     def __init__(self, folder: str, files: CgroupFiles) -> None:
         self.folder = folder
         self._files = files
-        self._free: list[Cgroup] = []
         self._all: list[Cgroup] = []
         self._made = 0
 
@@ -107,19 +107,12 @@ class Cgroups:
             groups.close()
         return None
 
-    def acquire(self, memory_bytes: int) -> Cgroup:
-        """A group with nobody in it and this limit."""
-        group = self._free.pop() if self._free else self._new()
-        group.prepare(memory_bytes)
+    def new(self) -> Cgroup:
+        """A group with nobody in it."""
+        self._made += 1
+        group = Cgroup(os.path.join(self.folder, str(self._made)), self._files)
+        self._all.append(group)
         return group
-
-    def release(self, group: Cgroup) -> None:
-        """Everything in it is dead."""
-        if self._files.is_resettable:
-            self._free.append(group)
-        else:
-            self._all.remove(group)
-            group.remove()
 
     def close(self) -> None:
         """Remove them all."""
@@ -128,20 +121,14 @@ class Cgroups:
         with suppress(OSError):
             os.rmdir(self.folder)
 
-    def _new(self) -> Cgroup:
-        self._made += 1
-        group = Cgroup(os.path.join(self.folder, str(self._made)), self._files)
-        self._all.append(group)
-        return group
-
     def _works(self) -> bool:
         try:
             if self._files is V2:
                 with open(os.path.join(self.folder, "cgroup.subtree_control"), "w") as f:
                     f.write("+memory")
-            group = self.acquire(1 << 30)
-            os.close(group.entrance())
-            self.release(group)
+            group = self.new()
+            group.prepare(1 << 30)
+            group.entrance().close()
         except OSError:
             return False
         return True

@@ -14,10 +14,9 @@ from typing import Any
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
-from hatchway.sandboxes.jail.cgroups import Cgroup
 from hatchway.sandboxes.jail.launch import Quota
 from hatchway.sandboxes.jail.output import OutputFolder
-from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.jail.zygote import Slot, Zygote
 from hatchway.sandboxes.process.inside import tree
 from hatchway.transports.stdio import StdinStdoutTransport
 
@@ -37,7 +36,7 @@ class SealedChild:
         self.transport = StdinStdoutTransport()
         self.output: OutputFolder | None = None
         self._zygote = zygote
-        self._cgroup: Cgroup | None = None
+        self._slot: Slot | None = None
         self._init = self._guest = -1
         self._init_pid = self._pid = 0
         self._death: Death | None = None
@@ -45,8 +44,9 @@ class SealedChild:
         self._gone: asyncio.Future[None] = zygote.loop.create_future()
         self._cpu_at_end = 0.0
         self._reason = ""
-        self.stdout_fd, self._their_stdout = os.pipe()
-        self.stderr_fd, self._their_stderr = os.pipe()
+        self.stdout_fd, stdout = os.pipe()
+        self.stderr_fd, stderr = os.pipe()
+        self._their_fds = (stdout, stderr)
 
     @classmethod
     async def spawned(cls, zygote: Zygote, quota: Quota) -> SealedChild:
@@ -108,21 +108,19 @@ class SealedChild:
 
     def peak_memory(self) -> int:
         """As `GuestProcess` says; 0 without a cgroup."""
-        return self._cgroup.peak_bytes() if self._cgroup is not None else 0
+        cgroup = self._slot.cgroup if self._slot is not None else None
+        return cgroup.peak_bytes() if cgroup is not None else 0
 
     async def _start(self) -> None:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        cgroups = self._zygote.cgroups
-        given = [theirs.fileno(), self._their_stdout, self._their_stderr]
         with ours, theirs:
-            if cgroups is not None:
-                self._cgroup = cgroups.acquire(self.quota.memory_bytes)
-                given.append(self._cgroup.entrance())
             try:
-                await self._zygote.order(self.quota.order(), given, self._on_died)
+                self._slot = slot = await self._zygote.slot(self.quota.memory_bytes)
+                order = {**self.quota.order(), "has_cgroup": slot.cgroup is not None}
+                await slot.link.order(order, [theirs.fileno(), *self._their_fds], self._on_died)
             finally:
-                for fd in given[1:]:
+                for fd in self._their_fds:
                     os.close(fd)
             theirs.close()
             await self._take_hello(ours)
@@ -153,6 +151,7 @@ class SealedChild:
 
     def _on_died(self, told: dict[str, Any] | None) -> None:
         if told is None:
+            self.kill()  # should only the copy of the zygote have died, its children have not
             self._die(Death(is_crash=True))
             return
         self._cpu_at_end = max(self._cpu_at_end, told.get("cpu", 0.0))
@@ -160,7 +159,7 @@ class SealedChild:
         self._die(self._death_of(told.get("status")))
 
     def _death_of(self, status: int | None) -> Death:
-        if self._cgroup is not None and self._cgroup.was_over():
+        if self._slot is not None and self._slot.cgroup is not None and self._slot.cgroup.was_over():
             return Death(limit="memory_bytes")
         if status is None:
             return Death()
@@ -187,8 +186,8 @@ class SealedChild:
             if fd >= 0:
                 os.close(fd)
         self._init = self._guest = -1
-        if self._cgroup is not None and self._zygote.cgroups is not None:
-            self._zygote.cgroups.release(self._cgroup)
+        if self._slot is not None:
+            self._zygote.release(self._slot)
 
 
 def _pid_of(pidfd: int) -> int:

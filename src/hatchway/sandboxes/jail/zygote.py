@@ -1,43 +1,40 @@
-"""The host's end of a zygote: starts it, orders children from it, hears how they died."""
+"""The host's end of a zygote: starts it, opens slots in it, ends it."""
 
 from __future__ import annotations
 
-import array
 import asyncio
-import json
-import os
 import socket
 import subprocess
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
-from hatchway.sandboxes.jail.cgroups import Cgroups
+from hatchway.sandboxes.jail.cgroups import Cgroup, Cgroups
 from hatchway.sandboxes.jail.launch import INSIDE, Launch
+from hatchway.sandboxes.jail.link import Link
 from hatchway.sandboxes.jail.refusals import refusal
 
 START_SECONDS = 30.0
 END_SECONDS = 5.0
-MESSAGE_BYTES = 1 << 16
 
-OnDied = Callable[[dict[str, Any] | None], None]
-"""Told how a child ended, when everything of it is dead; None: the zygote is gone, and with it the child."""
+
+@dataclass(slots=True)
+class Slot:
+    """Where a child is born: the zygote itself or, where memory cgroups can be had, a copy of it in one."""
+
+    link: Link
+    cgroup: Cgroup | None
 
 
 class Zygote:
     """A running zygote on one event loop."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, cgroups: Cgroups | None) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.cgroups = cgroups
-        """Where children are held to their memory; None: by address space alone."""
+    def __init__(self, process: subprocess.Popen[bytes], link: Link, cgroups: Cgroups | None) -> None:
+        self.loop = link.loop
         self._process = process
-        self._control = control
-        self._started: asyncio.Future[dict[str, Any]] = self.loop.create_future()
-        self._children: dict[int, OnDied] = {}
-        self._ordered = 0
-        self.is_alive = True
-        self.loop.add_reader(control.fileno(), self._on_message)
+        self._link = link
+        self._cgroups = cgroups
+        self._slots: list[Slot] = []
+        self._free: list[Slot] = []
 
     @classmethod
     async def start(cls, launch: Launch) -> Zygote:
@@ -47,89 +44,81 @@ class Zygote:
             SandboxUnavailable: The system refuses a part of the walls.
             SandboxCrashed: It died while starting.
         """
-        cgroups = Cgroups.create()
         process, control = await asyncio.to_thread(_executed, launch)
-        zygote = cls(process, control, cgroups)
+        cgroups = Cgroups.create()
+        zygote = cls(process, Link(control), cgroups)
         try:
-            control.send(json.dumps(launch.message(cgroups.folder if cgroups else None)).encode())
+            await zygote._link.send(launch.message(cgroups.folder if cgroups else None))
             async with asyncio.timeout(START_SECONDS):
-                told = await zygote._started
-        except BaseException as e:
+                told = await zygote._link.first_message()
+            if "failed" in told:
+                raise refusal(launch.tier, told["failed"], told.get("errno", 0))
+        except TimeoutError as e:
             await zygote.close()
-            if isinstance(e, TimeoutError | OSError):
-                raise SandboxCrashed(f"the jail did not start: {e or 'no answer'}", hint="hatchway doctor") from e
+            raise SandboxCrashed(f"the jail did not start in {START_SECONDS:g} s", hint="hatchway doctor") from e
+        except BaseException:
+            await zygote.close()
             raise
-        if "failed" in told:
-            await zygote.close()
-            raise refusal(launch.tier, told["failed"], told.get("errno", 0))
         return zygote
 
     @property
+    def is_alive(self) -> bool:
+        """Whether it takes orders."""
+        return self._link.is_alive
+
+    @property
     def keeper_pid(self) -> int:
-        """The process that everything of the jail dies with."""
+        """The process everything of the jail dies with."""
         return self._process.pid
 
-    async def order(self, order: dict[str, Any], fds: list[int], on_died: OnDied) -> None:
-        """Have a child forked that is given these descriptors.
+    async def slot(self, memory_bytes: int) -> Slot:
+        """A slot with nobody in it, whose cgroup, if any, has this limit. Give it back with `release`.
 
         Raises:
             SandboxCrashed: The zygote is gone.
         """
-        self._ordered += 1
-        message = json.dumps({"number": self._ordered, **order}).encode()
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-        self._children[self._ordered] = on_died
-        while True:
-            try:
-                self._control.sendmsg([message], rights)
-                return
-            except BlockingIOError:
-                await asyncio.sleep(0.001)
-            except OSError as e:
-                raise SandboxCrashed(f"the jail is gone: {os.strerror(e.errno or 0)}", hint="run the action again") from e
+        while self._free:
+            slot = self._free.pop()
+            if slot.link.is_alive:
+                break
+        else:
+            slot = await self._opened()
+        if slot.cgroup is not None:
+            slot.cgroup.prepare(memory_bytes)
+        return slot
+
+    def release(self, slot: Slot) -> None:
+        """Everything that was born in it is dead."""
+        if slot.cgroup is not None and slot.link.is_alive:
+            self._free.append(slot)
 
     async def close(self) -> None:
         """End it, and with it every child; everything is dead and given back when this returns. Legal twice."""
-        self._end()
+        self._link.close()
         deadline = self.loop.time() + END_SECONDS
         while self._process.poll() is None:
             if self.loop.time() > deadline:
                 self._process.kill()
             await asyncio.sleep(0.002)
-        if self.cgroups is not None:
-            self.cgroups.close()
+        for slot in self._slots:
+            slot.link.close()
+        if self._cgroups is not None:
+            self._cgroups.close()
 
-    def _on_message(self) -> None:
+    async def _opened(self) -> Slot:
+        if self._cgroups is None:
+            return Slot(self._link, None)
+        cgroup = self._cgroups.new()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        slot = Slot(Link(ours), cgroup)
+        self._slots.append(slot)
+        with theirs, cgroup.entrance() as entrance:
+            await self._link.send({"slot": True}, [theirs.fileno(), entrance.fileno()])
         try:
-            data = self._control.recv(MESSAGE_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._end()
-            return
-        told: dict[str, Any] = json.loads(data)
-        if "died" in told:
-            on_died = self._children.pop(told["died"], None)
-            if on_died is not None:
-                on_died(told)
-        elif not self._started.done():
-            self._started.set_result(told)
-
-    def _end(self) -> None:
-        """The control socket is closed, by either side."""
-        if not self.is_alive:
-            return
-        self.is_alive = False
-        self.loop.remove_reader(self._control.fileno())
-        self._control.close()
-        if not self._started.done():
-            self._started.set_exception(SandboxUnavailable("the jail ended while it started", hint="hatchway doctor"))
-            self._started.exception()  # whoever waited may be gone
-        children, self._children = self._children, {}
-        for on_died in children.values():
-            on_died(None)
+            await slot.link.first_message()
+        except SandboxUnavailable as e:
+            raise SandboxCrashed("the jail is gone", hint="run the action again") from e
+        return slot
 
 
 def _executed(launch: Launch) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -141,10 +130,9 @@ def _executed(launch: Launch) -> tuple[subprocess.Popen[bytes], socket.socket]:
         try:
             process = subprocess.Popen(
                 command, env=environment, cwd="/", pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=None,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         except OSError as e:
             ours.close()
             raise SandboxUnavailable(f"{command[0]} cannot be started: {e}", hint=f"try: {command[0]} -V") from e
-    ours.setblocking(False)
     return process, ours

@@ -18,20 +18,27 @@ FULL = (FULL_LIBRARY,)
 FORKS = """
     import ctypes, os, time
     ctypes.CDLL(None).prctl(15, mark.encode(), 0, 0, 0)
+    end = time.monotonic() + 20
+    def spin():
+        while time.monotonic() < end:
+            time.sleep(0.01)
     try:
         for _ in range(2):
             if os.fork() == 0:
                 os.setsid()
                 if os.fork() == 0:
                     os.setpgid(0, 0)
-                while True:
-                    time.sleep(0.01)
+                spin()
+                os._exit(0)
     except OSError:
         pass
     ping()
 """
-"""Names its own process (15 is PR_SET_NAME; children inherit the name), then forks, daemonises and changes groups."""
-SPINS = f"{FORKS}    while True:\n        time.sleep(0.01)\n"
+"""Names its own process (15 is PR_SET_NAME; children inherit the name), then forks, daemonises and changes groups.
+
+A sandbox that fails leaves these behind: after twenty seconds they end by themselves.
+"""
+SPINS = f"{FORKS}    spin()\n"
 
 
 def _marked(mark: str) -> list[str]:

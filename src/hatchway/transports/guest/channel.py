@@ -5,7 +5,7 @@ import select
 
 from . import codec
 
-CHUNK = 1 << 16
+SMALL, LARGE = 1 << 14, 1 << 16  # a large buffer costs more than a whole call: only when the last read was full
 
 
 class PipeChannel:
@@ -15,6 +15,7 @@ class PipeChannel:
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._half = []
+        self._chunk = SMALL
         self._poll = select.poll()
         self._poll.register(read_fd, select.POLLIN)
 
@@ -35,7 +36,8 @@ class PipeChannel:
 
     def receive(self):
         """The messages of one read, decoded; none when it ended inside a message. Raises EOFError at the end."""
-        data = os.read(self._read_fd, CHUNK)
+        data = os.read(self._read_fd, self._chunk)
+        self._chunk = LARGE if len(data) == self._chunk else SMALL
         if not data:
             raise EOFError("the host closed the channel")
         if not data.endswith(b"\n") or self._half:

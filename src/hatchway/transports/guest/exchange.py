@@ -61,7 +61,7 @@ class Exchange:
         self._sending = _thread.allocate_lock()
         self._slots = {}
         self._followers = []
-        self._is_led = False
+        self._leader = 0
         self._made = 0
         self._closed = "no action is running"
         self._strangers = frozenset()
@@ -92,8 +92,39 @@ class Exchange:
 
     def call(self, head, arguments):
         """Make a call and wait for its answer, in the calling thread."""
-        slot, me = Slot(), _thread.get_ident()
         self.flush()
+        if not _thread._count() and not self._leader and not self.loops and self._closed is None:
+            return self._call_alone(head, arguments)
+        return self._call_among_others(head, arguments)
+
+    def _call_alone(self, head, arguments):
+        """As below, for the one thread there is: no lock, no look at others, the claim rides on the call."""
+        slot = Slot()
+        self._leader = _thread.get_ident()
+        self._made += 1
+        call_id = b"%d.%d" % (self.action, self._made)
+        self._slots[call_id.decode("ascii")] = slot
+        try:
+            self.channel.send(b'%s%s,"idle":%d}\n' % (head % call_id, arguments[:-2], self.answers))
+            self._receive()
+            while slot.reply is None:  # something else came: an answer nobody waits for any more, or half a message
+                self._claim_alone(slot)
+                self._receive()
+        finally:
+            self._leader = 0
+            if slot.reply is None:
+                self.forget(call_id)
+        return slot.reply
+
+    def _claim_alone(self, slot):
+        self.waiting[self._leader] = slot
+        self.claim()
+        del self.waiting[self._leader]
+
+    def _call_among_others(self, head, arguments):
+        slot, me = Slot(), _thread.get_ident()
+        if self._leader == me:
+            raise Closed("a tool cannot be called by a signal handler that interrupted another call")
         if self.loops:
             self.send_buffered()
         call_id = self.register(slot)
@@ -168,9 +199,9 @@ class Exchange:
     def read_for_loop(self):
         """Hand out what has arrived, from an event loop's reader. A no-op while a thread leads."""
         with self._lock:
-            if self._is_led:
+            if self._leader:
                 return
-            self._is_led = True
+            self._leader = _thread.get_ident()
         try:
             if self.channel.is_readable():
                 self._receive()
@@ -179,8 +210,8 @@ class Exchange:
 
     def _enter(self, slot):
         with self._lock:
-            if not self._is_led:
-                self._is_led = slot.is_leader = True
+            if not self._leader:
+                self._leader, slot.is_leader = _thread.get_ident(), True
                 return True
             slot.wake = _thread.allocate_lock()
             slot.wake.acquire()
@@ -206,12 +237,13 @@ class Exchange:
                     follower.is_leader = True
                     follower.rouse()
                     return
-            self._is_led = False
+            self._leader = 0
 
     def _follow(self, slot):
         slot.wake.acquire()
         if slot.reply is None:
             slot.wake = None
+            self._leader = _thread.get_ident()
             self._lead(slot)
 
     def _lead(self, slot):

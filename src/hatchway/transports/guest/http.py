@@ -10,7 +10,7 @@ import selectors
 import threading
 
 from . import codec
-from .http_client import HostRefused, Request
+from .http_client import HostRefused
 
 OVER = 410
 
@@ -19,20 +19,17 @@ _LONE_CALL = re.compile(rb'\{"type":"function_call","call_id":"([^"]+)"[^\n]*,"i
 
 
 class HttpChannel:
-    """A channel as `channel.py` has one. With `orders`, a pipe, a local host says through it what to execute."""
+    """A channel as `channel.py` has one. Any thread may send; one thread at a time may receive."""
 
-    def __init__(self, client, orders=None):
+    def __init__(self, client):
         self._client = client
-        self._orders = orders
-        self._received = 0
-        self._posted = 0
-        self._answered = 0
-        self._is_polling = False
-        self._counting = threading.Lock()
-        self._waiting = set()
         self._selector = selectors.DefaultSelector()
-        if orders is not None:
-            self._selector.register(orders, selectors.EVENT_READ)
+        self._waiting = {}
+        """The requests whose response is due: connection -> what was posted, and the id of a lone call."""
+        self._lock = threading.Lock()
+        self._is_asking = False
+        self._posted = self._answered = 0
+        self._received = 0
 
     def fileno(self):
         """Readable when `receive` has something to read."""
@@ -44,20 +41,22 @@ class HttpChannel:
 
     def send(self, data):
         """Post whole messages; the caller makes sure that no other thread does at the same time."""
-        if data.startswith(b'{"type":"execution_'):
-            self._client.post("/complete", data)
-        elif data.startswith(b'{"type":"ready"'):
-            self._orders.send(data)
-        else:
-            self._send_calls(data)
+        lone = None if self._waiting or self._posted > self._answered else _LONE_CALL.fullmatch(data)
+        if lone is not None:
+            self._begin("/call", data, lone.group(1).decode("ascii"))
+            return
+        self._client.post("/messages", data)
+        with self._lock:
+            self._posted += data.startswith(_CALL) + data.count(b"\n" + _CALL)
+        self._ask()
 
     def receive(self):
         """What has come, decoded; maybe nothing. Raises EOFError when the host has ended the execution."""
+        self._ask()
         for key, _ in self._selector.select():
-            if key.data is None:
-                return self._orders.receive()
+            self._selector.unregister(key.fileobj)
             try:
-                return self._settle(key.data)
+                return self._settle(key.data, *self._waiting.pop(key.data))
             except HostRefused as e:
                 if e.status == OVER:
                     raise EOFError("the host has ended this execution") from None
@@ -66,65 +65,53 @@ class HttpChannel:
 
     def close(self):
         """Give every descriptor back."""
-        for request in self._waiting:
-            request.connection.close()
-        self._waiting.clear()
+        while self._waiting:
+            self._waiting.popitem()[0].close()
         self._selector.close()
         self._client.close()
-        if self._orders is not None:
-            self._orders.close()
 
-    def _send_calls(self, data):
-        lone = _LONE_CALL.fullmatch(data) if self._posted == self._answered and not self._waiting else None
-        if lone is not None:
-            self._begin(Request(self._client, "/call", data, lone.group(1).decode("ascii")))
-            return
-        self._client.post("/messages", data)
-        with self._counting:
-            self._posted += data.count(b"\n" + _CALL) + data.startswith(_CALL)
-        self._poll()
-
-    def _poll(self):
-        """Ask for answers, unless none is due or somebody asks already."""
-        with self._counting:
-            if self._is_polling or self._posted <= self._answered:
+    def _ask(self):
+        """Have one request wait for answers, if any are due that way."""
+        with self._lock:
+            if self._is_asking or self._posted <= self._answered:
                 return
-            self._is_polling = True
-        self._begin(Request(self._client, "/answers", b'{"received":%d}' % self._received))
-
-    def _begin(self, request):
-        request.send()
-        self._waiting.add(request)
-        self._selector.register(request.connection.sock, selectors.EVENT_READ, request)
-
-    def _settle(self, request):
-        """The messages in a request's response; a request without an answer is sent again."""
-        self._selector.unregister(request.connection.sock)
-        self._waiting.discard(request)
-        if request.call_id is None:
-            return self._answers(request)
+            self._is_asking = True
         try:
-            answer = request.answer()
+            self._begin("/answers", b'{"received":%d}' % self._received, None)
+        except BaseException:
+            self._is_asking = False
+            raise
+
+    def _begin(self, path, body, call_id):
+        connection = self._client.send(path, body)
+        self._waiting[connection] = body, call_id
+        self._selector.register(connection.sock, selectors.EVENT_READ, connection)
+
+    def _settle(self, connection, body, call_id):
+        """The messages in a response; a request that got no answer is sent again."""
+        if call_id is None:
+            return self._answers(connection)
+        try:
+            answer = self._client.answer(connection)
         except HostRefused as e:
             if e.status == OVER:
                 raise
-            return [_error(request.call_id, "RuntimeError", str(e))]
+            return [_error(call_id, "RuntimeError", str(e))]
         if answer is None:
-            self._begin(request)
+            self._begin("/call", body, call_id)
             return []
-        return [_message(request.call_id, codec.loads(answer))]
+        return [_message(call_id, codec.loads(answer))]
 
-    def _answers(self, request):
-        answer = request.answer()
+    def _answers(self, connection):
+        self._is_asking = False
+        answer = self._client.answer(connection)
         if answer is None:
-            self._begin(request)
             return []
         batch = codec.loads(answer)
-        self._received = batch["received"]
-        with self._counting:
+        with self._lock:
+            self._received = batch["received"]
             self._answered += len(batch["answers"])
-            self._is_polling = False
-        self._poll()
+        self._ask()
         return batch["answers"]
 
 
@@ -133,8 +120,6 @@ def _message(call_id, answer):
     error = answer.get("error")
     if error is None:
         return {"type": "result", "call_id": call_id, "value": answer["result"]}
-    if isinstance(error, str):
-        return _error(call_id, "RuntimeError", error)
     return _error(call_id, error["type"], error["message"])
 
 

@@ -37,9 +37,8 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
 
 def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list[int]:
     """Put the walls up, outermost last; what the host is to have is given back as descriptors."""
-    channel, out, err, *cgroups = fds
-    for fd in cgroups:
-        os.write(fd, b"0")
+    channel, out, err = fds
+    _volunteer_for_oom()
     os.setsid()  # kill(0) would cross the pid namespace by the inherited process group
     _own_mounts(launch, order)
     given = [os.pidfd_open(1), os.pidfd_open(os.getpid())]
@@ -53,8 +52,15 @@ def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if landlock.version():
         landlock.restrict(["/"], ["/tmp", "/output", "/dev/null", "/dev/zero", "/dev/full"])
-    seccomp.install(has_memfd=bool(cgroups))
+    seccomp.install(has_memfd=order["has_cgroup"])
     return given
+
+
+def _volunteer_for_oom() -> None:
+    """When the cgroup is out of memory the kernel must take us and not the zygote's copy that shares it."""
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+    with open("/proc/self/oom_score_adj", "w") as f:
+        f.write("1000")
 
 
 def _own_mounts(launch: dict[str, Any], order: dict[str, Any]) -> None:

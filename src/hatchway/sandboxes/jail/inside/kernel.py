@@ -129,9 +129,7 @@ def close_all_but(kept: set[int]) -> None:
 def drop_capabilities() -> None:
     """Give up every capability, for good: bounding, ambient, permitted, effective, inheritable."""
     for number in range(64):
-        try:
-            prctl(PR_CAPBSET_DROP, number)
-        except OSError:
+        if _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
             break  # past the last one this kernel knows
     try:
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)

@@ -22,8 +22,8 @@ NEW_NAMESPACES = (
 )
 IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS (`isatty`), TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX. Not TIOCSTI, which types for the user."""
-PRCTLS = (1, 2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)
-"""Names, parent-death signals, names of memory; reading dumpable, seccomp mode, bounds; no_new_privs."""
+PRCTLS = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)
+"""Names of threads and of memory, no_new_privs; reading the parent-death signal, dumpable, seccomp, bounds."""
 AF_UNIX, SOCK_STREAM = 1, 1
 
 Step = tuple[int, int, int, int]

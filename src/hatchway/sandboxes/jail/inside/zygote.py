@@ -110,7 +110,8 @@ class Zygote:
         self._launch = launch
         self._control = control
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        self._alive: dict[int, tuple[int, int, int]] = {}  # pidfd -> number, pid, pid of its init
+        self._alive: dict[int, tuple[int, int, int, int]] = {}  # pidfd -> number, pid, pid and pidfd of its init
+        self._slots: dict[int, int] = {}  # pidfd -> pid
         self._poll = select.epoll()
 
     def serve(self) -> None:
@@ -119,7 +120,7 @@ class Zygote:
         _say(self._control, {"ready": True})
         while True:
             for fd, _ in self._poll.poll():
-                if fd in self._alive:
+                if fd != self._control.fileno():
                     self._bury(fd)
                 elif not self._take_order():
                     return
@@ -129,7 +130,10 @@ class Zygote:
         if order is None:
             return False
         try:
-            self._spawn(order, fds)
+            if "slot" in order:
+                self._open_slot(fds)
+            else:
+                self._spawn(order, fds)
         except OSError as e:
             _say(self._control, {"died": order["number"], "status": None, "reason": str(e)})
         finally:
@@ -142,6 +146,7 @@ class Zygote:
         try:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # inherited by the sleeper: orphans need no reaping
             init = kernel.clone_sleeper()
+            init_pidfd = os.pidfd_open(init)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             pid = os.fork()
             if not pid:
@@ -149,16 +154,42 @@ class Zygote:
         finally:
             kernel.setns(self._own_pids, kernel.NEWPID)
         pidfd = os.pidfd_open(pid)
-        self._alive[pidfd] = (order["number"], pid, init)
+        self._alive[pidfd] = (order["number"], pid, init, init_pidfd)
+        self._poll.register(pidfd, select.EPOLLIN)
+
+    def _open_slot(self, fds: list[int]) -> None:
+        """A copy of the zygote that sits in a cgroup, so that its children are born there.
+
+        To move a process between cgroups the kernel waits until all cores have passed a quiet state: milliseconds,
+        and one process at a time on the whole machine.
+        """
+        pid = os.fork()
+        if not pid:
+            try:
+                control, entrance = fds
+                os.write(entrance, b"0")
+                kernel.close_all_but({0, 1, 2, control})
+                Zygote(self._launch, socket.socket(fileno=control)).serve()
+            finally:
+                os._exit(0)
+        pidfd = os.pidfd_open(pid)
+        self._slots[pidfd] = pid
         self._poll.register(pidfd, select.EPOLLIN)
 
     def _bury(self, pidfd: int) -> None:
         """Reap a child, kill what it left behind, tell the host."""
-        number, pid, init = self._alive.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
+        if pidfd in self._slots:
+            _reaped(self._slots.pop(pidfd))
+            return
+        number, pid, init, init_pidfd = self._alive.pop(pidfd)
         status, usage = _reaped(pid)
-        os.kill(init, signal.SIGKILL)
+        try:
+            signal.pidfd_send_signal(init_pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # the host killed it first
+        os.close(init_pidfd)
         _reaped(init)  # returns when the whole pid namespace is empty
         _say(self._control, {"died": number, "status": status, "cpu": usage})
 
@@ -167,7 +198,7 @@ def _reaped(pid: int) -> tuple[int | None, float]:
     try:
         _, status, usage = os.wait4(pid, 0)
     except ChildProcessError:
-        return None, 0.0  # it died in the moment SIGCHLD was ignored
+        return None, 0.0  # it died in the moment SIGCHLD was ignored: the kernel has reaped it
     return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
 
 
