@@ -234,21 +234,21 @@ async def test_one_id_for_two_different_calls_ends_the_execution() -> None:
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
-        ("/call", b"", "a message is not readable: it is no JSON"),
-        ("/call", b"{", "a message is not readable: it is no JSON"),
+        ("/call", b"", "a message is not readable"),
+        ("/call", b"{", "a message is not readable"),
         ("/call", b"[1]", "a message is not an object"),
-        ("/call", b'{"call_id": "1", ', "a message is not readable: not a wire form: JSONDecodeError"),
-        ("/call", b'{"call_id": NaN}', "a message is not readable: NaN is not part of the wire form"),
-        ("/call", b"\xff\xfe", "a message is not readable: it is no JSON"),
-        ("/call", b"[" * 5000 + b'"call_id"', "a message is not readable: not a wire form: RecursionError"),
+        ("/call", b'{"call_id": "1", ', "a message is not readable"),
+        ("/call", b'{"call_id": NaN}', "a message is not readable"),
+        ("/call", b"\xff\xfe", "a message is not readable"),
+        ("/call", b"[" * 5000 + b'"call_id"', "a message is not readable"),
         ("/call", {"type": "nonsense", "call_id": "1"}, "a message of unknown type"),
         ("/call", call("x" * 65), "a call without a proper id"),
         ("/call", call("1", ""), "a call without a proper function name"),
         ("/call", {**call(), "args": {}}, "a call without proper arguments"),
         ("/call", {**call(), "kwargs": []}, "a call without proper arguments"),
         ("/call", {**call(), "idle": -1}, "an idle claim without a proper count"),
-        ("/call", {**call(), "args": [{"$": "pickle", "v": ""}]}, "a message is not readable: unknown tag 'pickle'"),
-        ("/complete", b"nonsense", "a message is not readable: not a wire form: JSONDecodeError"),
+        ("/call", {**call(), "args": [{"$": "pickle", "v": ""}]}, "a message is not readable"),
+        ("/complete", b"nonsense", "a message is not readable"),
         ("/complete", {"type": "execution_failed", "kind": "x"}, "a failure without its kind or message"),
         ("/messages", b'{"type": "idle"}', "an idle message without its count"),
     ],
@@ -256,10 +256,11 @@ async def test_one_id_for_two_different_calls_ends_the_execution() -> None:
 async def test_what_is_no_message_ends_the_execution(path: str, body: Any, message: str) -> None:
     async with started() as guest:
         status, answer = await guest.post(path, body)
-        assert (status, answer["error"]["message"]) == (400, message)
+        told = answer["error"]["message"]
+        assert (status, told.partition(":")[0]) == (400, message)
         with pytest.raises(TransportError) as e:
             await guest.transport.receive()
-        assert e.value.message == message
+        assert e.value.message == told
 
 
 async def test_a_message_at_the_wrong_place_is_refused() -> None:
@@ -462,7 +463,7 @@ async def test_answers_already_handed_out_are_kept_for_a_while(monkeypatch: pyte
         assert await guest.post("/call", call("2")) == (200, {"result": "2"})
         status, body = await guest.post("/call", call("1"))
         assert (status, body["error"]["message"]) == (
-            410,
+            404,
             "this call was answered long ago; the answer is no longer kept",
         )
         assert await nothing_more(guest.transport)

@@ -27,9 +27,9 @@ from hatchway.core.results import ExecutionResult, Tier, Usage
 from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
 from hatchway.core.transport import Completed, Failed, Idle
 from hatchway.sandboxes.clock import WallClock
-from hatchway.sandboxes.guest_process import Death, GuestProcess
+from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
-from hatchway.transports.stdio import Said, StdinStdoutTransport
+from hatchway.transports.stdio import Said
 from hatchway.transports.wakeup import Wakeup
 
 EOF_SECONDS = 0.05
@@ -42,7 +42,7 @@ class GuestExecution(CodeExecution):
 
     Args:
         process: Where the guest runs.
-        transport: The channel to it; what it says is taken from here on.
+        channel: How to speak with it; what it says is taken from here on.
         limits: What the action may take.
         tier: The wall around the process.
         is_session: The guest lives on when the action ends.
@@ -53,7 +53,7 @@ class GuestExecution(CodeExecution):
     def __init__(
         self,
         process: GuestProcess,
-        transport: StdinStdoutTransport,
+        channel: GuestChannel,
         *,
         limits: Limits,
         tier: Tier,
@@ -61,7 +61,7 @@ class GuestExecution(CodeExecution):
         on_output: OnOutput | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
-        self._process, self._transport = process, transport
+        self._process, self._channel = process, channel
         self._limits, self._tier = limits, tier
         self._is_session, self._on_end = is_session, on_end
         self._cpu_before = process.cpu_seconds() if is_session else 0.0
@@ -80,7 +80,7 @@ class GuestExecution(CodeExecution):
         )
         self._clock = WallClock(limits.wall_seconds, self._cpu_seconds, self._on_time_over)
         process.watch(limits, self._on_death)
-        transport.listen(self._on_said)
+        channel.listen(self._on_said)
 
     async def begin(self, code: str, functions: Functions, inputs: Mapping[str, Any] | None) -> None:
         """Order the guest to run the code.
@@ -89,7 +89,7 @@ class GuestExecution(CodeExecution):
             ValueNotPortable: An input cannot cross; nothing runs.
         """
         try:
-            await self._transport.execute(code, functions, inputs or {}, self._limits, is_session=self._is_session)
+            await self._channel.execute(code, functions, inputs or {}, self._limits, is_session=self._is_session)
         except TransportError:
             pass  # the guest is dead already; `next` tells how it died
         except BaseException as e:
@@ -124,12 +124,12 @@ class GuestExecution(CodeExecution):
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says; also a value past `Limits.value_bytes` cannot cross."""
         call_id = self._pending_id(call_id)
-        await self._answer(call_id, lambda: self._transport.answer(value, call_id))
+        await self._answer(call_id, lambda: self._channel.answer(value, call_id))
 
     async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
         """As the contract says."""
         call_id = self._pending_id(call_id)
-        await self._answer(call_id, lambda: self._transport.answer_error(error, call_id))
+        await self._answer(call_id, lambda: self._channel.answer_error(error, call_id))
 
     @property
     def is_over(self) -> bool:
@@ -229,7 +229,7 @@ class GuestExecution(CodeExecution):
 
     def _on_death(self, death: Death) -> None:
         """Everything of the guest is dead. What it had said before counts, unless it was killed for a reason."""
-        self._transport.read_available()
+        self._channel.read_available()
         if self._end is None:
             why = self._why or _death_error(death)
             self._why = why
@@ -253,7 +253,7 @@ class GuestExecution(CodeExecution):
             end.stdout, end.stderr = self._stdout, self._stderr
         self._end = end
         self._unread.clear()
-        self._transport.detach()
+        self._channel.detach()
         if not self._is_session:
             self._process.kill()
         if self._on_end is not None:

@@ -1,12 +1,15 @@
-"""What an execution needs of the process its guest runs in; each sandbox that runs CPython guests has its own."""
+"""What an execution needs of its guest: the process it runs in, and the channel to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from hatchway.core.limits import Limits
+from hatchway.core.sandbox import Functions
+from hatchway.transports.stdio import Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,4 +58,34 @@ class GuestProcess(Protocol):
 
     def peak_memory(self) -> int:
         """Bytes of memory the guest has had at most; 0 where it cannot be told."""
+        ...
+
+
+class GuestChannel(Protocol):
+    """How an execution speaks with its guest; `StdinStdoutTransport` is one."""
+
+    def listen(self, listener: Listener) -> None:
+        """Hand what the guest says to `listener`, on the running loop, as it comes."""
+        ...
+
+    async def execute(
+        self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool
+    ) -> None:
+        """Order the guest to run an action."""
+        ...
+
+    def answer(self, value: Any, call_id: str) -> asyncio.Future[None] | None:
+        """Answer a call; None when all is written, else a future. Raises ValueNotPortable before anything is sent."""
+        ...
+
+    def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
+        """As `answer`, with an error that is raised at the call."""
+        ...
+
+    def read_available(self) -> None:
+        """Take what has arrived without waiting for the loop to notice."""
+        ...
+
+    def detach(self) -> None:
+        """The action has ended: stop listening."""
         ...

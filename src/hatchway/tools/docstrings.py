@@ -94,9 +94,9 @@ def one_line(text: str) -> str:
 
 def quoted(text: str, indent: str) -> str:
     """The text as an indented docstring literal that ends where it should, whatever the text holds."""
-    safe = clean(text).strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if safe.endswith('"'):
-        safe = safe[:-1] + '\\"'
+    safe = clean(text).strip().replace("\\", "\\\\")
+    if '"""' in safe or safe.endswith('"'):
+        safe = safe.replace('"', '\\"')
     if "\n" not in safe:
         return f'{indent}"""{safe}"""'
     body = "\n".join(f"{indent}{line}" if line else "" for line in safe.split("\n"))

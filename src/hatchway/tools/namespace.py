@@ -63,16 +63,23 @@ class Namespace:
                 return name
             self._imports["import builtins"] = ""
             return f"builtins.{name}"
-        shown = f"{name}_" if name in self._taken else name
+        shown = self._spelled(name)
         self._imports[f"{name} as {shown}" if shown != name else name] = _IMPORTABLE[name]
         return shown
+
+    def _spelled(self, name: str) -> str:
+        return f"{name}_" if name in self._taken else name
 
     def union(self, parts: Iterable[str]) -> str:
         """`A | B | None`, each once; Any swallows the rest."""
         found = list(dict.fromkeys(parts))
-        if not found or self.type("Any") in found:
+        if not found or any(map(self.is_any, found)):
             return self.type("Any")
         return " | ".join(sorted(found, key="None".__eq__))
+
+    def is_any(self, text: str) -> bool:
+        """Whether a type expression says nothing."""
+        return text == self._spelled("Any")
 
     def declare(self, key: Hashable, wish: str, members: Callable[[], tuple[str, Sequence[Member]]]) -> str:
         """The name of the class `key` stands for, declared on first use from its docstring and members."""

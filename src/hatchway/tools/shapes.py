@@ -90,7 +90,7 @@ class _Writer:
             properties = {name: sub for part in parts for name, sub in part["properties"].items()}
             required = [name for part in parts for name in part.get("required", ())]
             return self._record({"properties": properties, "required": required, **_said(node)}, wish)
-        said = [text for part in parts if (text := self.text(part, wish)) != self._names.type("Any")]
+        said = [text for part in parts if not self._names.is_any(text := self.text(part, wish))]
         return said[0] if said else self._names.type("Any")
 
     def _followed(self, part: Any) -> Any:

@@ -95,6 +95,8 @@ class _Writer:
             return self._container(dict, (*arguments, int))
         if origin in (abc.Awaitable, abc.Coroutine):
             return self.text(arguments[-1])
+        if origin is tuple and not arguments and annotation is not tuple:
+            return f"{self._names.type('tuple')}[()]"
         if origin in _CONTAINERS or _is_container(origin):
             return self._container(origin, arguments)
         if _is_record(origin):
@@ -104,14 +106,8 @@ class _Writer:
 
     def _container(self, origin: Any, arguments: tuple[Any, ...]) -> str:
         base = next(name for kind, name in _CONTAINERS.items() if origin is kind or issubclass(origin, kind))
-        name = self._names.type(base)
-        if not arguments and base != "tuple":
-            arguments = (str, Any) if base in ("dict", "Mapping") else (Any,)
-        if base == "tuple" and not arguments:
-            arguments = (Any, ...)
-        if base == "tuple" and arguments == ((),):
-            return f"{name}[()]"
-        return f"{name}[{', '.join('...' if each is ... else self.text(each) for each in arguments)}]"
+        filled = arguments or {"dict": (str, Any), "Mapping": (str, Any), "tuple": (Any, ...)}.get(base, (Any,))
+        return f"{self._names.type(base)}[{', '.join('...' if each is ... else self.text(each) for each in filled)}]"
 
     def _class(self, cls: type[Any]) -> str:
         if cls.__name__ in _PLAIN.get(cls.__module__, ()):

@@ -99,7 +99,12 @@ class HttpCallbackTransport(CallbackTransport):
     def url(self) -> str:
         """Where the guest posts to. Raises TransportError before `start`."""
         address = f"[{self._host}]" if ":" in self._host else self._host
-        return self._public_url or f"http://{address}:{self._opened()[0].port}"
+        return self._public_url or f"http://{address}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """What the server is bound to. Raises TransportError before `start`."""
+        return self._opened()[0].port
 
     async def restart(self) -> None:
         """Close the server and open it again on the same port; token and calls stay, and the guest finds it again.

@@ -19,7 +19,7 @@ REMEMBERED_CALLS = 100_000
 BATCH_BYTES = 1024 * 1024
 """Answers sent together up to this size; a larger one goes alone."""
 
-_NOT_KEPT = Reply(410, Refused(410, "this call was answered long ago; the answer is no longer kept").body())
+_NOT_KEPT = Reply(404, Refused(404, "this call was answered long ago; the answer is no longer kept").body())
 
 
 @dataclass(slots=True, eq=False)

@@ -86,7 +86,12 @@ class LineChannel:
             TransportError: The other side is gone.
         """
         if not self._unsent:
-            written = self._write(data)
+            try:
+                written = os.write(self._write_fd, data)
+            except (BlockingIOError, InterruptedError):
+                written = 0
+            except OSError as e:
+                raise _broken(e) from None
             if written == len(data):
                 return None
             data = memoryview(data)[written:]
@@ -111,7 +116,7 @@ class LineChannel:
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as e:
-            self._end(TransportError(f"the channel broke: {os.strerror(e.errno or 0)}"))
+            self._end(_broken(e))
             return False
         if not data:
             self._end(TransportError("the channel ended inside a message") if self._half else EOFError("channel closed"))
@@ -142,19 +147,15 @@ class LineChannel:
         if sink is not None:
             sink.on_end(problem)
 
-    def _write(self, data: bytes | bytearray | memoryview) -> int:
-        try:
-            return os.write(self._write_fd, data)
-        except (BlockingIOError, InterruptedError):
-            return 0
-        except OSError as e:
-            raise TransportError(f"the channel broke: {os.strerror(e.errno or 0)}") from None
-
     def _on_writable(self) -> None:
         try:
-            del self._unsent[: self._write(memoryview(self._unsent)[:LARGE])]
-        except TransportError as e:
-            self._settle(e)
+            with memoryview(self._unsent)[:LARGE] as part:
+                written = os.write(self._write_fd, part)
+            del self._unsent[:written]
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as e:
+            self._settle(_broken(e))
         else:
             if not self._unsent:
                 self._settle(None)
@@ -174,3 +175,5 @@ class LineChannel:
                 sent.exception()  # whoever waited may be gone; that is no error to log
 
 
+def _broken(error: OSError) -> TransportError:
+    return TransportError(f"the channel broke: {os.strerror(error.errno or 0)}")

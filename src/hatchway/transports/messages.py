@@ -12,8 +12,8 @@ from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
 from hatchway.core.errors import TransportError, ValueNotPortable, described
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import Completed, Failed, Idle
-from hatchway.core.values import to_wire
+from hatchway.core.transport import Completed, Failed, Idle, TransportConfig
+from hatchway.core.values import not_portable, to_wire
 
 MAX_NAME = 200
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
@@ -23,8 +23,16 @@ Message = FunctionCall | Idle | Completed | Failed | None
 """What a line says; None is the guest's `ready`."""
 
 
-def execute(code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool) -> bytes:
-    """The order to run an action.
+def execute(
+    code: str,
+    functions: Functions,
+    inputs: Mapping[str, Any],
+    limits: Limits,
+    *,
+    is_session: bool,
+    config: TransportConfig | None = None,
+) -> bytes:
+    """The order to run an action, with its calls going over this channel or, by `config`, over another.
 
     Raises:
         ValueNotPortable: An input cannot cross.
@@ -41,6 +49,8 @@ def execute(code: str, functions: Functions, inputs: Mapping[str, Any], limits: 
             "processes": limits.processes,
         },
         "is_session": is_session,
+        "stub_code": config.stub_code if config else None,
+        "env_vars": dict(config.env_vars) if config else {},
     }
     packed = to_wire(dict(inputs), root="inputs")
     if len(packed) > limits.value_bytes:
@@ -68,7 +78,10 @@ def result(call_id: str, value: Any, *, limit: int) -> bytes:
     Raises:
         ValueNotPortable: The value cannot cross, or takes more than `limit` bytes.
     """
-    packed = to_wire(value, root="result")
+    try:
+        packed = codec.dumps(value)
+    except codec.NotPortable as e:
+        raise not_portable(e, "result") from None
     if len(packed) > limit:
         raise too_large("the result", len(packed), limit)
     return b'{"type":"result","call_id":"%s","value":%s}\n' % (call_id.encode("ascii"), packed)
@@ -103,12 +116,11 @@ def parse(line: bytes) -> tuple[Message, int | None]:
     fields = cast("dict[str, Any]", message)
     match fields.get("type"):
         case "function_call":
-            return _call(fields), _count(fields.get("idle"))
+            return _call(fields), _count(fields["idle"]) if fields.get("idle") is not None else None
         case "idle":
-            answers = _count(fields.get("answers"))
-            if answers is None:
+            if fields.get("answers") is None:
                 raise TransportError("an idle message without its count")
-            return Idle(answers), None
+            return Idle(_count(fields["answers"])), None
         case "execution_complete":
             return Completed(fields.get("output")), None
         case "execution_failed":
@@ -141,9 +153,7 @@ def _failed(fields: dict[str, Any]) -> Failed:
     return Failed(kind=cast('Literal["syntax", "runtime", "value", "memory"]', kind), message=message)
 
 
-def _count(value: object) -> int | None:
-    if value is None:
-        return None
+def _count(value: object) -> int:
     if type(value) is not int or value < 0:
         raise TransportError("an idle claim without a proper count")
     return value

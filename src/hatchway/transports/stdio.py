@@ -55,7 +55,7 @@ class StdinStdoutTransport(CallbackTransport):
         self._unread: deque[Said] = deque()
         self._reader: Wakeup | None = None
         self._pending: dict[str, int] = {}
-        self._pending_bytes = 0
+        self._pending_bytes = self._answered = 0
         self._seen: set[str] = set()
         self._is_ready = False
 
@@ -94,17 +94,32 @@ class StdinStdoutTransport(CallbackTransport):
             self._channel.detach()
 
     async def execute(
-        self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool
+        self,
+        code: str,
+        functions: Functions,
+        inputs: Mapping[str, Any],
+        limits: Limits,
+        *,
+        is_session: bool,
+        config: TransportConfig | None = None,
     ) -> None:
         """Order the guest to run an action; ids and answers count from nothing again.
+
+        Args:
+            code: The action.
+            functions: What it may call.
+            inputs: Values bound as global names.
+            limits: What it may take.
+            is_session: The guest lives on after it.
+            config: Another transport's, if calls go by that one.
 
         Raises:
             ValueNotPortable: An input cannot cross.
             TransportError: The channel broke.
         """
-        order = messages.execute(code, functions, inputs, limits, is_session=is_session)
+        order = messages.execute(code, functions, inputs, limits, is_session=is_session, config=config)
         self._pending.clear()
-        self._pending_bytes = 0
+        self._pending_bytes = self._answered = 0
         self._seen.clear()
         self._value_bytes = limits.value_bytes
         self._opened().max_line = limits.value_bytes + SLACK
@@ -113,8 +128,17 @@ class StdinStdoutTransport(CallbackTransport):
             await asyncio.shield(sending)
 
     async def receive(self) -> Received:
-        """As the contract says. Messages come in the order in which the guest sent them."""
-        while not self._unread:
+        """As the contract says. Messages come in the order in which the guest sent them; stale claims are left out."""
+        while True:
+            while self._unread:
+                said = self._unread[0]
+                if isinstance(said, Exception):
+                    raise said.with_traceback(None)
+                self._unread.popleft()
+                if len(self._unread) < MAX_UNREAD // 2 and self._channel is not None:
+                    self._channel.resume()
+                if type(said) is not Idle or said.answers == self._answered:
+                    return said
             if self._reader is not None:
                 raise RuntimeError("receive() is already being awaited")
             self._reader = Wakeup(asyncio.get_running_loop())
@@ -122,13 +146,6 @@ class StdinStdoutTransport(CallbackTransport):
                 await self._reader
             finally:
                 self._reader = None
-        came = self._unread[0]
-        if isinstance(came, Exception):
-            raise came.with_traceback(None)
-        self._unread.popleft()
-        if self._channel is not None:
-            self._channel.resume()
-        return came
 
     async def send_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says; also past `value_bytes` a value cannot cross."""
@@ -151,11 +168,13 @@ class StdinStdoutTransport(CallbackTransport):
         """
         frame = messages.result(call_id, value, limit=self._value_bytes)
         self._pending_bytes -= self._pending.pop(call_id, 0)
+        self._answered += 1
         return self._opened().send(frame)
 
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
         """As `answer`, with an error that is raised at the call."""
         self._pending_bytes -= self._pending.pop(call_id, 0)
+        self._answered += 1
         return self._opened().send(messages.error(call_id, error))
 
     async def stop(self) -> None:

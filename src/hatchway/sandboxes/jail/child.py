@@ -14,6 +14,7 @@ from typing import Any
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
+from hatchway.sandboxes.jail.cgroups import Cgroup
 from hatchway.sandboxes.jail.launch import Quota
 from hatchway.sandboxes.jail.output import OutputFolder
 from hatchway.sandboxes.jail.zygote import Slot, Zygote
@@ -22,6 +23,8 @@ from hatchway.transports.stdio import StdinStdoutTransport
 
 HELLO_BYTES = 4096
 MAX_FDS = 4
+LOOK_SECONDS = 0.05
+"""Between two looks at the memory of all processes of a child."""
 NO_ROOM = "the machine has no room for another child"
 
 
@@ -44,6 +47,8 @@ class SealedChild:
         self._gone: asyncio.Future[None] = zygote.loop.create_future()
         self._cpu_at_end = 0.0
         self._reason = ""
+        self._is_over_memory = False
+        self._timer: asyncio.TimerHandle | None = None
         self.stdout_fd, stdout = os.pipe()
         self.stderr_fd, stderr = os.pipe()
         self._their_fds = (stdout, stderr)
@@ -77,10 +82,13 @@ class SealedChild:
         return self.output is not None and self.output.fd >= 0
 
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
-        """As `GuestProcess` says; its limits were set at birth."""
+        """As `GuestProcess` says; the kernel holds it to its limits from birth, the sum over descendants is looked at."""
         self._on_death = on_death
         if self._death is not None:
             self._zygote.loop.call_soon(on_death, self._death)
+            return
+        if self._timer is None:
+            self._timer = self._zygote.loop.call_later(LOOK_SECONDS, self._look)
 
     def kill(self) -> None:
         """As `GuestProcess` says."""
@@ -108,8 +116,11 @@ class SealedChild:
 
     def peak_memory(self) -> int:
         """As `GuestProcess` says; 0 without a cgroup."""
-        cgroup = self._slot.cgroup if self._slot is not None else None
-        return cgroup.peak_bytes() if cgroup is not None else 0
+        return self._cgroup.peak_bytes() if self._cgroup is not None else 0
+
+    @property
+    def _cgroup(self) -> Cgroup | None:
+        return self._slot.cgroup if self._slot is not None else None
 
     async def _start(self) -> None:
         ours, theirs = socket.socketpair()
@@ -159,7 +170,7 @@ class SealedChild:
         self._die(self._death_of(told.get("status")))
 
     def _death_of(self, status: int | None) -> Death:
-        if self._slot is not None and self._slot.cgroup is not None and self._slot.cgroup.was_over():
+        if self._is_over_memory or (self._cgroup is not None and self._cgroup.was_over()):
             return Death(limit="memory_bytes")
         if status is None:
             return Death()
@@ -170,10 +181,27 @@ class SealedChild:
         names = {s.value: s.name for s in signal.Signals}
         return Death(signal=names.get(-status, f"number {-status}"))
 
+    def _look(self) -> None:
+        """Kill all of it when a part was over: what is left of a program after that is of no use."""
+        self._timer = self._zygote.loop.call_later(LOOK_SECONDS, self._look)
+        if self._cgroup is not None:
+            is_over = self._cgroup.was_over()
+        else:
+            processes = {self._pid, *tree.descendants(self._pid), *tree.descendants(self._init_pid)}
+            resident = sum(seen.resident_bytes for pid in processes if (seen := tree.stat(pid)) is not None)
+            is_over = resident > self.quota.memory_bytes and (
+                sum(tree.proportional_bytes(pid) for pid in processes) > self.quota.memory_bytes
+            )
+        if is_over:
+            self._is_over_memory = True
+            self.kill()
+
     def _die(self, death: Death) -> None:
         if self._death is not None:
             return
         self._death = death
+        if self._timer is not None:
+            self._timer.cancel()
         if self._on_death is not None:
             self._on_death(death)
         self._give_back()

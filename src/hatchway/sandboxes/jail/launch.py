@@ -18,6 +18,8 @@ from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 INSIDE = Path(__file__).parent / "inside"
 GUEST = Path(__file__).parents[2] / "transports" / "guest"
 CORE = Path(__file__).parents[2] / "core"
+WALL = Path(__file__).parents[1] / "wall"
+PACKAGES = {"_hatchway_jail": [str(INSIDE)], "_hatchway_guest": [str(GUEST), str(CORE)], "_hatchway_wall": [str(WALL)]}
 NOT_PRELOADED = ("__main__", "http", "standalone")
 PRELOADED = (
     "ast asyncio base64 bisect calendar codecs collections concurrent.futures.thread contextlib copy csv dataclasses "
@@ -70,7 +72,7 @@ class Launch:
             "host": os.getpid(),
             "tier": self.tier,
             "cgroups": [cgroup_folder] if cgroup_folder else [],
-            "packages": {"_hatchway_jail": [str(INSIDE)], "_hatchway_guest": [str(GUEST), str(CORE)]},
+            "packages": PACKAGES,
             "preload": [*(f"_hatchway_guest.{name}" for name in _guest_modules()), *PRELOADED],
             "sys_path": files.sys_path,
             "environment": {"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": "", **self.environment},

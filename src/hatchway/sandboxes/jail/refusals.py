@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from typing import Any
 
-from hatchway.core.errors import SandboxUnavailable
+from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxUnavailable
 from hatchway.core.results import Tier
 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
@@ -13,8 +14,11 @@ _CLONE = Path("/proc/sys/kernel/unprivileged_userns_clone")
 _MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
 
 
-def refusal(tier: Tier, reason: str, number: int) -> SandboxUnavailable:
-    """The error for a jail that the system did not let us build."""
+def refusal(tier: Tier, told: dict[str, Any]) -> HatchwayError:
+    """The error for a jail that could not be built, from what the zygote said."""
+    reason, number = told["failed"], told["errno"]
+    if told["is_grant"]:
+        return InvalidSetting(f"cannot show {reason}", hint="give a workspace_root and file_mounts that can be read")
     return SandboxUnavailable(f"the {tier} tier is refused here: {reason}", hint=_hint(tier, number))
 
 

@@ -23,6 +23,7 @@ from hatchway.sandboxes.jail.execution import FilesExecution
 from hatchway.sandboxes.jail.interpreter import interpreter_files
 from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.pool import Pool
+from hatchway.sandboxes.jail.session import JailSession
 
 SPARES = 4
 
@@ -80,13 +81,14 @@ class JailSandbox(CodeSandbox):
         """As the contract says, in a fresh sealed process."""
         limits = limits or Limits()
         child = await self._pool.take(Quota.of(limits))
-        return await self._begin(child, code, functions, inputs, limits, on_output, is_session=False)
+        execution = await self._begin(child, code, functions, inputs, limits, on_output, is_session=False)
+        return execution if child.output is None else FilesExecution(execution, child, limits, is_session=False)
 
     @asynccontextmanager
     async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
         """As the contract says; one sealed process for all actions of the session."""
         limits = limits or Limits()
-        session = _JailSession(self, await self._pool.take(Quota.of(limits)), limits)
+        session = JailSession(await self._pool.take(Quota.of(limits)), limits, self._begin)
         try:
             yield session
         finally:
@@ -119,7 +121,7 @@ class JailSandbox(CodeSandbox):
         on_output: OnOutput | None,
         *,
         is_session: bool,
-    ) -> CodeExecution:
+    ) -> GuestExecution:
         execution = GuestExecution(
             child,
             child.transport,
@@ -131,29 +133,7 @@ class JailSandbox(CodeSandbox):
         )
         self._running.add(execution)
         await execution.begin(code, functions, inputs)
-        if child.output is None:
-            return execution
-        return FilesExecution(execution, child, limits, is_session=is_session)
-
-
-class _JailSession(CodeSession):
-    def __init__(self, sandbox: JailSandbox, child: SealedChild, limits: Limits) -> None:
-        self._sandbox, self._child, self._limits = sandbox, child, limits
-        self._current: CodeExecution | None = None
-
-    async def execute(
-        self,
-        code: str,
-        functions: Functions = (),
-        *,
-        inputs: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
-        on_output: OnOutput | None = None,
-    ) -> CodeExecution:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        raise NotImplementedError
+        return execution
 
 
 def _workspace(given: str | Path | None) -> Path | None:

@@ -9,7 +9,7 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
-from hatchway.sandboxes.jail.child import JailedProcess
+from hatchway.sandboxes.jail.child import SealedChild
 from hatchway.sandboxes.jail.execution import FilesExecution
 
 GONE = "the session is gone: its interpreter died, was killed or was evicted"
@@ -21,11 +21,11 @@ class JailSession(CodeSession):
     Args:
         child: The process; it is killed by `close`.
         limits: The default of each action.
-        on_start: Told of each action that starts.
+        begin: Starts an action in the child.
     """
 
     def __init__(
-        self, child: JailedProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]]
+        self, child: SealedChild, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]]
     ) -> None:
         self._child, self._limits, self._begin = child, limits, begin
         self._current: GuestExecution | None = None

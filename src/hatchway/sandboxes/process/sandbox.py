@@ -5,32 +5,45 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import tempfile
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 from hatchway.core.constraints import CodeConstraints
-from hatchway.core.errors import HatchwayError, SandboxCrashed
+from hatchway.core.errors import HatchwayError, SandboxCrashed, SandboxUnavailable
+from hatchway.core.grants import FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.core.transport import CallbackTransport
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.process.session import ProcessSession
+from hatchway.sandboxes.process.side_channel import SideChannel
 from hatchway.sandboxes.process.spawner import Python, spawner_for, this_python
 from hatchway.sandboxes.process.supervised import SupervisedProcess
+from hatchway.sandboxes.process.workspace import check_mounts, make_workspace, stage
+
+UNSEALED = "unsealed: the code can do whatever this user can do"
 
 
 class ProcessSandbox(CodeSandbox):
     """Full CPython in a child process. UNSEALED: the code can do whatever this user can do.
 
-    Each execution gets a fresh process, forked from a warm one; a session keeps one.
+    Each execution gets a fresh process, forked from a warm one; a session keeps one. The code's working directory is
+    a private folder that is removed with it. `"auto"` never chooses this sandbox.
 
     Args:
+        transport: Makes the transport that carries the calls of one execution, such as `HttpCallbackTransport`;
+            default is the guest's own channel, which is faster.
         python: Another interpreter (at least 3.9), with its site-packages; default is this one without them.
         env: Environment variables the code is given; default none.
-        workspace_root: Where the private folder of each process is made; default is the system's temporary folder.
+        file_mounts: Files and folders copied to `input/` in the working directory, without write permission.
+        workspace_root: Where the private folders are made; default is the system's temporary folder.
+
+    Raises:
+        InvalidSetting: A mount does not exist or is not below `input/`.
     """
 
     name: ClassVar[str] = "process"
@@ -38,14 +51,19 @@ class ProcessSandbox(CodeSandbox):
     def __init__(
         self,
         *,
+        transport: Callable[[], CallbackTransport] | None = None,
         python: str | Path | None = None,
         env: Mapping[str, str] | None = None,
+        file_mounts: FileMountInput | Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
     ) -> None:
         self.tier: Tier = "process"
         self.constraints = CodeConstraints(network=True)
+        self._transport = transport
         self._python = this_python() if python is None else Python(os.fspath(python), has_site=True)
         self._env = dict(env or {})
+        self._mounts = as_file_mounts(file_mounts)
+        check_mounts(self._mounts)
         self._workspace_root = workspace_root
         self._spares: list[SupervisedProcess] = []
         self._refill: asyncio.Task[None] | None = None
@@ -68,8 +86,7 @@ class ProcessSandbox(CodeSandbox):
     @asynccontextmanager
     async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
         """As the contract says; one process for all actions of the session."""
-        process = await self._take()
-        session = _ProcessSession(self, process, limits or Limits())
+        session = ProcessSession(await self._take(), self._begin, limits or Limits())
         try:
             yield session
         finally:
@@ -77,22 +94,24 @@ class ProcessSandbox(CodeSandbox):
 
     async def aclose(self) -> None:
         """As the contract says. The sandbox can be used again afterwards."""
-        over = SandboxCrashed("the sandbox was closed while the code ran")
-        spares, self._spares = self._spares, []
-        if self._refill is not None:
+        if self._refill is not None and self._refill.get_loop() is asyncio.get_running_loop():
             self._refill.cancel()
-        for spare in spares:
-            spare.close()
+            await asyncio.wait([self._refill])
+        while self._spares:
+            self._spares.pop().close()
+        over = SandboxCrashed("the sandbox was closed while the code ran")
         await asyncio.gather(*(execution.abandon(over) for execution in tuple(self._running)))
         for process in tuple(self._processes):
             process.kill()
+        for process in tuple(self._processes):
             await process.wait_gone()
+        self._processes.clear()
 
     @classmethod
     def probe(cls) -> Availability:
         """Runs `1 + 1` in a fresh process."""
         found: list[Availability] = []
-        thread = threading.Thread(target=lambda: found.append(asyncio.run(_probe(cls))))
+        thread = threading.Thread(target=lambda: found.append(asyncio.run(_probe(cls))))  # a loop may run in this one
         thread.start()
         thread.join()
         return found[0]
@@ -108,9 +127,12 @@ class ProcessSandbox(CodeSandbox):
         *,
         is_session: bool,
     ) -> GuestExecution:
+        channel = process.transport
+        if self._transport is not None:
+            channel = SideChannel(channel, self._transport(), value_bytes=limits.value_bytes)
         execution = GuestExecution(
             process,
-            process.transport,
+            channel,
             limits=limits,
             tier=self.tier,
             is_session=is_session,
@@ -122,56 +144,51 @@ class ProcessSandbox(CodeSandbox):
         return execution
 
     async def _take(self) -> SupervisedProcess:
+        """A process nobody has used; another spare is made meanwhile."""
+        self._sweep()
+        while self._spares and not self._spares[-1].is_fresh:
+            self._spares.pop().close()
         process = self._spares.pop() if self._spares else await self._make()
         self._processes.add(process)
+        if self._mounts:
+            await asyncio.to_thread(stage, self._mounts, process.cwd)
         if not self._spares and (self._refill is None or self._refill.done()):
             self._refill = asyncio.create_task(self._add_spare())
         return process
 
     async def _add_spare(self) -> None:
-        self._spares.append(await self._make())
+        try:
+            self._spares.append(await self._make())
+        except (OSError, HatchwayError):
+            pass  # the next execution tries again, and tells
 
     async def _make(self) -> SupervisedProcess:
         spawner = await asyncio.to_thread(spawner_for, self._python)
-        process = SupervisedProcess(spawner)
-        await process.start(tempfile.mkdtemp(prefix="hatchway-", dir=self._workspace_root), self._env)
+        process = SupervisedProcess(spawner, make_workspace(self._workspace_root))
+        try:
+            await process.start(self._env)
+        except OSError as e:
+            raise SandboxCrashed("the process that forks guests died", hint="run the action again") from e
         return process
 
-
-class _ProcessSession(CodeSession):
-    def __init__(self, sandbox: ProcessSandbox, process: SupervisedProcess, limits: Limits) -> None:
-        self._sandbox, self._process, self._limits = sandbox, process, limits
-        self._current: GuestExecution | None = None
-
-    async def execute(
-        self,
-        code: str,
-        functions: Functions = (),
-        *,
-        inputs: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
-        on_output: OnOutput | None = None,
-    ) -> CodeExecution:
-        if self._current is not None and not self._current.is_over:
-            raise RuntimeError("the previous action of this session has not ended")
-        if self._process.is_dead:
-            raise SandboxCrashed("the session is gone: its interpreter died or was killed", hint="open a new session")
-        self._current = await self._sandbox._begin(self._process, code, functions, inputs, limits or self._limits, on_output, is_session=True)
-        return self._current
-
-    async def close(self) -> None:
-        if self._current is not None:
-            await self._current.abandon(SandboxCrashed("the session was left while the code ran"))
-        self._process.kill()
+    def _sweep(self) -> None:
+        """Forget processes that are gone, and what a closed event loop left behind."""
+        for process in tuple(self._processes):
+            if process.is_stranded:
+                process.close()
+            if process.is_closed:
+                self._processes.discard(process)
+        if self._refill is not None and self._refill.get_loop().is_closed():
+            self._refill = None
 
 
 async def _probe(cls: type[ProcessSandbox]) -> Availability:
     try:
         async with cls() as sandbox:
-            execution = await sandbox.execute("1 + 1")
-            result = await execution.next()
-            assert isinstance(result, ExecutionResult) and result.output == 2
+            result = await (await sandbox.execute("1 + 1")).next()
+            if not isinstance(result, ExecutionResult) or result.output != 2:
+                raise SandboxUnavailable(f"1 + 1 gave {result!r}")
     except HatchwayError as e:
         return Availability(state="installed_but_unusable", reason=e.message, hint=e.hint)
     weaker = "" if sys.platform == "linux" else "; only the code's own process group is killed with it"
-    return Availability(state="usable", tier="process", reason=f"unsealed: the code can do whatever this user can do{weaker}")
+    return Availability(state="usable", tier="process", reason=UNSEALED + weaker)

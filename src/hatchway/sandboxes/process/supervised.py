@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
@@ -21,47 +22,71 @@ DEAF_SECONDS = 0.03
 class SupervisedProcess:
     """A guest's process: killed with everything that came of it, also if it stops or kills its supervisor.
 
-    Made on any loop or none; it lives on one loop from its first `watch` on.
+    Belongs to no event loop until its first action; a spare one may be made on one loop and used on another.
+
+    Args:
+        spawner: Who forks it.
+        cwd: Its folder; removed when it is dead.
     """
 
-    def __init__(self, spawner: Spawner) -> None:
-        self._spawner = spawner
-        self._number = 0
+    def __init__(self, spawner: Spawner, cwd: str) -> None:
+        self.cwd = cwd
+        self.transport = StdinStdoutTransport()
+        self._spawner, self._number = spawner, 0
         channel_in, their_out = os.pipe()
         their_in, channel_out = os.pipe()
         self.stdout_fd, their_stdout = os.pipe()
         self.stderr_fd, their_stderr = os.pipe()
-        self._control, self._their_control = socket.socketpair()
-        self._control.setblocking(False)
-        self._theirs = [their_in, their_out, their_stdout, their_stderr]
-        self.transport = StdinStdoutTransport()
+        control, their_control = socket.socketpair()
+        control.setblocking(False)
+        self._control = control.detach()
+        self._theirs = [their_in, their_out, their_stdout, their_stderr, their_control.detach()]
         self.transport.adopt(channel_in, channel_out)
         self._half = b""
         self._supervisor = self._guest = 0
         self._death: Death | None = None
         self._on_death: Callable[[Death], None] | None = None
-        self._gone: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._gone: asyncio.Future[None] | None = None
         self._is_killed = self._is_closed = False
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True):
+            self.close()  # its loop is gone and nobody closed the sandbox
 
     @property
     def is_dead(self) -> bool:
         """Whether it takes no more actions."""
-        return self._death is not None or self._is_killed
+        return self._death is not None or self._is_killed or self._is_closed
 
-    async def start(self, cwd: str, env: dict[str, str]) -> None:
+    @property
+    def is_closed(self) -> bool:
+        """Whether everything of it was given back."""
+        return self._is_closed
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is a spare that can be used."""
+        return not self.is_dead and self._spawner.is_alive
+
+    @property
+    def is_stranded(self) -> bool:
+        """Whether it belongs to a loop that was closed."""
+        return self._loop is not None and self._loop.is_closed()
+
+    async def start(self, env: Mapping[str, str]) -> None:
         """Ask the spawner for the process. It is usable at once: what is sent meanwhile waits in the pipes.
 
         Raises:
             OSError: The spawner is gone.
         """
         try:
-            self._number = await self._spawner.spawn(cwd, env, [*self._theirs, self._their_control.fileno()])
+            self._number = await self._spawner.spawn(self.cwd, env, self._theirs)
         except BaseException:
             self.close()
+            shutil.rmtree(self.cwd, ignore_errors=True)
             raise
-        finally:
-            self._close_theirs()
+        self._close_theirs()
 
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
         """As `GuestProcess` says."""
@@ -71,16 +96,17 @@ class SupervisedProcess:
 
     def kill(self) -> None:
         """As `GuestProcess` says."""
-        if self._is_killed or self._death is not None:
+        if self.is_dead:
             return
         self._is_killed = True
-        self._attach()
+        loop = self._attach()
         self._order(b"kill\n")
-        if self._loop is not None:
-            self._loop.call_later(DEAF_SECONDS, self._kill_by_spawner)
+        loop.call_later(DEAF_SECONDS, self._kill_by_spawner)
 
     async def wait_gone(self) -> None:
         """Until it is dead and its folder is removed."""
+        if self.is_stranded:
+            self.close()
         if self._gone is not None:
             await asyncio.shield(self._gone)
 
@@ -94,11 +120,7 @@ class SupervisedProcess:
 
     def peak_memory(self) -> int:
         """As `GuestProcess` says."""
-        try:
-            with open(f"/proc/{self._guest}/status", "rb") as f:
-                return next(int(line.split()[1]) * 1024 for line in f if line.startswith(b"VmHWM:"))
-        except (OSError, StopIteration):
-            return 0
+        return tree.peak_bytes(self._guest) if self._guest else 0
 
     def close(self) -> None:
         """Give the descriptors back; the supervisor then kills what still runs. Legal twice."""
@@ -106,46 +128,49 @@ class SupervisedProcess:
             return
         self._is_closed = True
         if self._loop is not None:
-            self._loop.remove_reader(self._control.fileno())
-        self._control.close()
+            self._loop.remove_reader(self._control)
         self._close_theirs()
         self.transport.close()
-        os.close(self.stdout_fd)
-        os.close(self.stderr_fd)
-        if self._gone is not None and not self._gone.done():
+        for fd in (self._control, self.stdout_fd, self.stderr_fd):
+            os.close(fd)
+        if self._gone is not None and not self._gone.done() and not self.is_stranded:
             self._gone.set_result(None)
 
-    def _attach(self) -> None:
-        if self._loop is None and not self._is_closed:
+    def _attach(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._gone = self._loop.create_future()
-            self._loop.add_reader(self._control.fileno(), self._on_told)
+            self._loop.add_reader(self._control, self._on_told)
+        return self._loop
 
     def _order(self, line: bytes) -> None:
         try:
-            self._control.send(line)
+            os.write(self._control, line)
         except OSError:
             pass  # it is dead, and its last words are on the way
 
     def _on_told(self) -> None:
         try:
-            data = self._control.recv(4096)
+            data = os.read(self._control, 4096)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             data = b""
         *lines, self._half = (self._half + data).split(b"\n")
         for line in lines:
-            match line.split():
-                case [b"started", supervisor, guest]:
-                    self._supervisor, self._guest = int(supervisor), int(guest)
-                case [b"dead", status, limit]:
-                    self._die(_death(int(status), limit.decode("ascii")))
-                case _:
-                    self._die(Death(is_crash=True))
+            self._on_line(line)
         if not data:
             self._die(Death(is_crash=True))
             self.close()
+
+    def _on_line(self, line: bytes) -> None:
+        match line.split():
+            case [b"started", supervisor, guest]:
+                self._supervisor, self._guest = int(supervisor), int(guest)
+            case [b"dead", status, limit]:
+                self._die(_death(int(status), limit.decode("ascii")))
+            case _:
+                self._die(Death(is_crash=True))
 
     def _die(self, death: Death) -> None:
         if self._death is None:
@@ -158,14 +183,14 @@ class SupervisedProcess:
             self._spawner.kill_supervisor(self._number)
 
     def _close_theirs(self) -> None:
-        for fd in self._theirs:
-            os.close(fd)
-        self._theirs = []
-        self._their_control.close()
+        while self._theirs:
+            os.close(self._theirs.pop())
 
 
-def _death(status: int, limit: str) -> Death:
-    limit = "" if limit == "-" else limit
+def _death(status: int, reason: str) -> Death:
+    if reason == "orphaned":
+        return Death(is_crash=True)
+    limit = "" if reason == "-" else reason
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         names = {s.value: s.name for s in signal.Signals}

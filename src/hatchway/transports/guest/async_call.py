@@ -3,34 +3,37 @@
 from collections.abc import Coroutine
 
 
+UNSTARTED = {}
+"""Calls that nobody has awaited yet, by their id()."""
+
+
 class AsyncCall(Coroutine):
     """A call of an async tool that is made when it is awaited or scheduled."""
 
-    __slots__ = ("__name__", "__qualname__", "_coroutine", "_unstarted")
+    __slots__ = ("__name__", "__qualname__", "_coroutine")
 
-    def __init__(self, name, coroutine, unstarted):
+    def __init__(self, name, coroutine):
         self.__name__ = self.__qualname__ = name
         self._coroutine = coroutine
-        self._unstarted = unstarted
-        unstarted[id(self)] = self
+        UNSTARTED[id(self)] = self
 
     def send(self, value):
         """Go on with the call; the first time it is made."""
-        self._unstarted.pop(id(self), None)
+        UNSTARTED.pop(id(self), None)
         return self._coroutine.send(value)
 
     def throw(self, *error):
         """Raise inside the call."""
-        self._unstarted.pop(id(self), None)
+        UNSTARTED.pop(id(self), None)
         return self._coroutine.throw(*error)
 
     def close(self):
         """Give the call up."""
-        self._unstarted.pop(id(self), None)
+        UNSTARTED.pop(id(self), None)
         self._coroutine.close()
 
     def __await__(self):
-        self._unstarted.pop(id(self), None)
+        UNSTARTED.pop(id(self), None)
         return self._coroutine.__await__()
 
     def __repr__(self):
@@ -38,7 +41,7 @@ class AsyncCall(Coroutine):
 
     def hint(self):
         """What to write instead; the mistake then counts as told."""
-        self._unstarted.pop(id(self), None)
+        UNSTARTED.pop(id(self), None)
         self._coroutine.close()
         return hint(self.__name__)
 

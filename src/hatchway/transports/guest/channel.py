@@ -3,8 +3,6 @@
 import os
 import select
 
-from . import codec
-
 SMALL, LARGE = 1 << 14, 1 << 16  # a large buffer costs more than a whole call: only when the last read was full
 
 
@@ -35,25 +33,20 @@ class PipeChannel:
         return bool(self._poll.poll(seconds * 1000))
 
     def receive(self):
-        """The messages of one read, decoded; none when it ended inside a message. Raises EOFError at the end."""
+        """The messages of one read; none when it ended inside a message. Raises EOFError at the end."""
         data = os.read(self._read_fd, self._chunk)
-        self._chunk = LARGE if len(data) == self._chunk else SMALL
         if not data:
             raise EOFError("the host closed the channel")
-        if not data.endswith(b"\n") or self._half:
-            data = self._whole_lines(data)
-        return [codec.loads(line) for line in data.splitlines()]
+        self._chunk = LARGE if len(data) == self._chunk else SMALL
+        *lines, rest = data.split(b"\n")
+        if lines and self._half:
+            lines[0] = b"".join(self._half) + lines[0]
+            self._half = []
+        if rest:
+            self._half.append(rest)
+        return lines
 
     def close(self):
         """Give both ends back."""
         os.close(self._read_fd)
         os.close(self._write_fd)
-
-    def _whole_lines(self, data):
-        end = data.rfind(b"\n") + 1
-        if not end:
-            self._half.append(data)
-            return b""
-        whole = b"".join(self._half) + data[:end]
-        self._half = [data[end:]] if end < len(data) else []
-        return whole

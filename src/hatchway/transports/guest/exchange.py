@@ -55,8 +55,6 @@ class Exchange:
         self.waiting = {}
         """Who is blocked on the host: thread id -> its slot, or the loop whose selector it sleeps in."""
         self.loops = {}
-        self.unstarted = {}
-        """Calls of async tools that nobody has awaited yet."""
         self._lock = _thread.allocate_lock()
         self._sending = _thread.allocate_lock()
         self._slots = {}
@@ -99,21 +97,30 @@ class Exchange:
 
     def _call_alone(self, head, arguments):
         """As below, for the one thread there is: no lock, no look at others, the claim rides on the call."""
-        slot = Slot()
-        self._leader = _thread.get_ident()
         self._made += 1
         call_id = b"%d.%d" % (self.action, self._made)
-        self._slots[call_id.decode("ascii")] = slot
+        self._leader = _thread.get_ident()
         try:
             self.channel.send(b'%s%s,"idle":%d}\n' % (head % call_id, arguments[:-2], self.answers))
-            self._receive()
-            while slot.reply is None:  # something else came: an answer nobody waits for any more, or half a message
-                self._claim_alone(slot)
-                self._receive()
+            lines = self.channel.receive()  # not decoded: the answer can be told from its first bytes
+            expected = b'{"type":"result","call_id":"%s","value":' % call_id
+            if len(lines) == 1 and type(lines[0]) is bytes and lines[0].startswith(expected):
+                self.answers += 1
+                return {"type": "result", "value": codec.loads(lines[0][len(expected) : -1])}
+            return self._answer_among(lines, call_id)
         finally:
             self._leader = 0
-            if slot.reply is None:
-                self.forget(call_id)
+
+    def _answer_among(self, lines, call_id):
+        """The answer when something else came as well: an error, half a message, an answer nobody waits for."""
+        slot = self._slots[call_id.decode("ascii")] = Slot()
+        try:
+            self._hand_out(lines)
+            while slot.reply is None:
+                self._claim_alone(slot)
+                self._hand_out(self.channel.receive())
+        finally:
+            self.forget(call_id)
         return slot.reply
 
     def _claim_alone(self, slot):
@@ -204,7 +211,7 @@ class Exchange:
             self._leader = _thread.get_ident()
         try:
             if self.channel.is_readable():
-                self._receive()
+                self._hand_out(self.channel.receive())
         finally:
             self._pass_lead()
 
@@ -235,6 +242,7 @@ class Exchange:
                 follower = self._followers.pop(0)
                 if follower.reply is None:
                     follower.is_leader = True
+                    self._leader = -1  # handed on, but not awake yet: its old holder may call again meanwhile
                     follower.rouse()
                     return
             self._leader = 0
@@ -250,7 +258,7 @@ class Exchange:
         while slot.reply is None:
             if self._claimed != self.answers and slot is not self._request:
                 self.wait_for_rest(self.channel.is_readable)
-            self._receive()
+            self._hand_out(self.channel.receive())
 
     def wait_for_rest(self, has_come):
         """Look now and then whether the other threads have come to rest too, until `has_come(seconds)`."""
@@ -264,8 +272,10 @@ class Exchange:
             self.claim()
         return None
 
-    def _receive(self):
-        for message in self.channel.receive():
+    def _hand_out(self, lines):
+        """Put each message into the slot of whoever waits for it."""
+        for line in lines:
+            message = codec.loads(line) if type(line) is bytes else line
             if message["type"] == "execute":
                 self._request.put(message)
                 continue

@@ -12,8 +12,6 @@ import threading
 from . import codec
 from .http_client import HostRefused
 
-OVER = 410
-
 _CALL = b'{"type":"function_call","call_id":"'
 _LONE_CALL = re.compile(rb'\{"type":"function_call","call_id":"([^"]+)"[^\n]*,"idle":[0-9]+\}\n')
 
@@ -55,12 +53,7 @@ class HttpChannel:
         self._ask()
         for key, _ in self._selector.select():
             self._selector.unregister(key.fileobj)
-            try:
-                return self._settle(key.data, *self._waiting.pop(key.data))
-            except HostRefused as e:
-                if e.status == OVER:
-                    raise EOFError("the host has ended this execution") from None
-                raise
+            return self._settle(key.data, *self._waiting.pop(key.data))
         return []
 
     def close(self):
@@ -94,8 +87,6 @@ class HttpChannel:
         try:
             answer = self._client.answer(connection)
         except HostRefused as e:
-            if e.status == OVER:
-                raise
             return [_error(call_id, "RuntimeError", str(e))]
         if answer is None:
             self._begin("/call", body, call_id)
@@ -103,14 +94,16 @@ class HttpChannel:
         return [_message(call_id, codec.loads(answer))]
 
     def _answers(self, connection):
-        self._is_asking = False
-        answer = self._client.answer(connection)
-        if answer is None:
-            return []
-        batch = codec.loads(answer)
-        with self._lock:
-            self._received = batch["received"]
-            self._answered += len(batch["answers"])
+        batch = {"received": self._received, "answers": []}
+        try:
+            answer = self._client.answer(connection)
+            if answer is not None:
+                batch = codec.loads(answer)
+        finally:
+            with self._lock:
+                self._is_asking = False
+                self._received = batch["received"]
+                self._answered += len(batch["answers"])
         self._ask()
         return batch["answers"]
 
@@ -120,6 +113,8 @@ def _message(call_id, answer):
     error = answer.get("error")
     if error is None:
         return {"type": "result", "call_id": call_id, "value": answer["result"]}
+    if isinstance(error, str):
+        return _error(call_id, "RuntimeError", error)
     return _error(call_id, error["type"], error["message"])
 
 

@@ -14,6 +14,7 @@ READ_SECONDS = 300.0  # the host speaks up sooner, if only to say that a call is
 GIVE_UP_SECONDS = 60.0  # how long the host may be out of reach before a call fails
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 TRY_AGAIN = (408, 429, 502, 503, 504)
+OVER = 410
 
 
 class HostUnreachable(ConnectionError):
@@ -39,9 +40,13 @@ class HostClient:
         self._headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
         self._idle = []
         self._pause, self._give_up_at = 0.0, None
+        self._is_over = False
 
     def post(self, path, body):
-        """What the host finally answers, waited for. Raises HostRefused, HostUnreachable."""
+        """What the host finally answers, waited for.
+
+        Raises HostRefused, HostUnreachable, or EOFError when the host has ended the execution; so do the others.
+        """
         answer = None
         while answer is None:
             answer = self.answer(self.send(path, body))
@@ -49,11 +54,12 @@ class HostClient:
 
     def send(self, path, body):
         """Send a request, trying again while the host is out of reach; the connection its response comes on."""
-        while True:
+        while not self._is_over:
             try:
                 return self._send(path, body)
             except (OSError, http.client.HTTPException) as e:
                 self._failed("%s: %s" % (type(e).__name__, e))
+        raise EOFError("the host has ended this execution")
 
     def answer(self, connection):
         """The host's answer, or None when the request has to be sent again."""
@@ -64,6 +70,9 @@ class HostClient:
         if status in TRY_AGAIN:
             return self._failed("HTTP %d: %s" % (status, _reason(answer)))
         self._pause, self._give_up_at = 0.0, None
+        if status == OVER:
+            self._is_over = True
+            raise EOFError("the host has ended this execution")
         if status not in (200, 202):
             raise HostRefused(status, _reason(answer))
         return answer if status == 200 else None
@@ -88,6 +97,8 @@ class HostClient:
         try:
             response = connection.getresponse()
             answer = response.read()
+            if response.getheader("Content-Length") is None and not response.chunked:
+                raise http.client.HTTPException("the response was cut")
         except BaseException:
             connection.close()
             raise

@@ -7,6 +7,7 @@ import threading
 
 from . import action as actions
 from . import codec, limits, report, tools
+from .async_call import UNSTARTED
 from .exchange import Exchange
 
 OVER = "the action that made this call is over"
@@ -50,7 +51,8 @@ class Interpreter:
             end = report.failure(e, self._styles)
         self._flush()
         self._leave_if_forked(end)
-        self._exchange.unstarted.clear()
+        for call in tuple(UNSTARTED.values()):
+            call.close()
         self._exchange.close(OVER)
         return self._packed_end(end, order["limits"]["value_bytes"])
 
@@ -66,7 +68,7 @@ class Interpreter:
         if self._namespace is None:
             self._namespace = actions.main_namespace()
         self._styles = {spec["name"]: spec["is_async"] for spec in order["functions"]}
-        tools.bind(order["functions"], self._exchange, self._namespace)
+        self._bind(order)
         self._namespace.update(order["inputs"])
         try:
             output = action.run(self._namespace, self._run_coroutine)
@@ -77,6 +79,14 @@ class Interpreter:
         finally:
             self._settle(is_last=not order["is_session"])
         return self._unawaited() or (None, output)
+
+    def _bind(self, order):
+        """Define the tools; calls go over our channel, or over another whose source the host sent."""
+        if order["stub_code"] is None:
+            tools.bind(order["functions"], self._exchange, self._namespace)
+            return
+        os.environ.update(order["env_vars"])
+        exec(compile(order["stub_code"], "<stub>", "exec", dont_inherit=True), self._namespace)
 
     def _run_coroutine(self, coroutine):
         import asyncio
@@ -97,7 +107,7 @@ class Interpreter:
 
     def _unawaited(self):
         """The failure of an action that made calls of async tools and never awaited them."""
-        hints = [call.hint() for call in tuple(self._exchange.unstarted.values())]
+        hints = [call.hint() for call in tuple(UNSTARTED.values())]
         return ("runtime", "\n".join(sorted(set(hints)))) if hints else None
 
     def _packed_end(self, end, limit):

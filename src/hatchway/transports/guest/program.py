@@ -24,11 +24,11 @@ class Program:
     """A program with tools, and what its host is told about its end."""
 
     def __init__(self, namespace, specs, value_bytes):
-        client = HostClient(os.environ.pop("HATCHWAY_CALLBACK_URL"), os.environ.pop("HATCHWAY_CALLBACK_TOKEN"))
+        self._client = HostClient(os.environ.pop("HATCHWAY_CALLBACK_URL"), os.environ.pop("HATCHWAY_CALLBACK_TOKEN"))
         self._namespace = namespace
         self._stub_lines = sys._getframe(1).f_lineno
         self._styles = {spec["name"]: spec["is_async"] for spec in specs}
-        self._channel = HttpChannel(client)
+        self._channel = HttpChannel(self._client)
         self._exchange = Exchange(self._channel, _flush)
         self._exchange.open(1, value_bytes)
         self._is_over = False
@@ -70,7 +70,7 @@ class Program:
     def _fail(self, kind, text):
         try:
             self._end(codec.dumps({"type": "execution_failed", "kind": kind, "message": text}))
-        except (HostRefused, HostUnreachable):
+        except (EOFError, HostRefused, HostUnreachable):
             pass  # the host has ended this execution itself, or is gone
 
     def _end(self, message):
@@ -78,7 +78,7 @@ class Program:
             self._is_over = True
             _flush()
             self._exchange.close(OVER)
-            self._channel.send(message)
+            self._client.post("/complete", message)
 
     def _on_error(self, kind, error, trace):
         self._print_error(kind, error, trace)

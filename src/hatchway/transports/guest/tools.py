@@ -60,9 +60,8 @@ class AsyncTool(Tool):
     """A function of the host that is awaited, so that several run at once."""
 
     def __call__(self, *args, **kwargs):
-        exchange = self._exchange
-        arguments = exchanges.packed_arguments(self.__name__, args, kwargs, exchange.value_bytes)
-        return AsyncCall(self.__name__, self._call(arguments), exchange.unstarted)
+        arguments = exchanges.packed_arguments(self.__name__, args, kwargs, self._exchange.value_bytes)
+        return AsyncCall(self.__name__, self._call(arguments))
 
     async def _call(self, arguments):
         import asyncio

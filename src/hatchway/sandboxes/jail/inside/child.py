@@ -11,7 +11,7 @@ import socket
 import sys
 from typing import Any
 
-from . import kernel, landlock, seccomp
+from . import kernel, policy
 
 SCRATCH = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 
@@ -21,6 +21,7 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
     channel = socket.socket(fileno=fds[0])
     try:
         given = _seal(launch, order, fds)
+        warm_up()
         channel.sendmsg([b'{"sealed":true}\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", given))])
         for fd in given:
             os.close(fd)
@@ -50,17 +51,17 @@ def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list
     kernel.drop_capabilities()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to root
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    if landlock.version():
-        landlock.restrict(["/"], ["/tmp", "/output", "/dev/null", "/dev/zero", "/dev/full"])
-    seccomp.install(has_memfd=order["has_cgroup"])
+    policy.restrict_paths(["/"], ["/tmp", *(["/output"] if launch["has_output"] else [])])
+    policy.restrict_system_calls(order["has_cgroup"])
     return given
 
 
 def _volunteer_for_oom() -> None:
     """When the cgroup is out of memory the kernel must take us and not the zygote's copy that shares it."""
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
-    with open("/proc/self/oom_score_adj", "w") as f:
-        f.write("1000")
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)  # not open(): each page it touches is copied
+    os.write(fd, b"1000")
+    os.close(fd)
 
 
 def _own_mounts(launch: dict[str, Any], order: dict[str, Any]) -> None:
@@ -88,6 +89,15 @@ def _rlimits(order: dict[str, Any]) -> None:
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(which, (value, value))
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def warm_up() -> None:
+    """Walk the path of an action. In the zygote: what the interpreter learns from it, every child knows. In a child:
+    the pages it writes to are then its own, and not copied while somebody waits."""
+    from _hatchway_guest import action, codec  # pyright: ignore
+
+    message = codec.loads(codec.dumps({"type": "execute", "code": "1 + 1", "functions": [], "inputs": {}}))
+    action.Action(message["code"], "<action>").run({}, None)
 
 
 def _become_guest(channel: int) -> None:

@@ -16,7 +16,6 @@ import sys
 import types
 from typing import Any
 
-PACKAGE, GUEST, WALL = "_hatchway_jail", "_hatchway_guest", "_hatchway_wall"
 UID_RANGE = 0x7000_0000  # above every range handed out by systemd or shadow; plus a pid, which is unique while it lives
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from . import idmap, kernel
 
 STAGE = "/tmp"  # any directory of the host will do: it is covered in our mount namespace only
-NEW, OLD = "/new", "/old"
+NEW, OLD, PLACES, WORKSPACE = "/new", "/old", "/places", "/workspace"
+INPUT = "/input"
 SEALED = kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
@@ -26,6 +27,8 @@ def build(launch: dict[str, Any], owner: int | None) -> None:
         os.makedirs(NEW + directory, 0o755, exist_ok=True)
     for target, source in launch["binds"]:
         _bind(OLD + source, NEW + target)
+    if launch["workspace"] is not None:
+        _show_workspace(launch, owner)
     for target, source in launch["grants"]:
         _grant(OLD + source, NEW + target, owner)
     for target in launch["masks"]:
@@ -40,19 +43,42 @@ def _bind(source: str, target: str) -> None:
     kernel.restrict_mount(target, SEALED)
 
 
+class GrantRefused(OSError):
+    """A granted file cannot be shown: it is gone, or not ours to show."""
+
+
 def _grant(source: str, target: str, owner: int | None) -> None:
     """A granted file or directory; for a root caller its owner's files look like the code's own, so that it may read them."""
-    _make_place(source, target)
-    tree = idmap.owned_by(source, owner) if owner is not None else None
-    if tree is None:
-        kernel.bind(source, target)
-    else:
-        kernel.attach_tree(tree, target)
-        os.close(tree)
-    kernel.restrict_mount(target, SEALED | kernel.ATTR_NOEXEC)
+    try:
+        _make_place(source, target)
+        tree = idmap.owned_by(source, owner) if owner is not None else None
+        if tree is None:
+            kernel.bind(source, target)
+        else:
+            kernel.attach_tree(tree, target)
+            os.close(tree)
+        kernel.restrict_mount(target, SEALED | kernel.ATTR_NOEXEC)
+    except OSError as e:
+        reason = "%s: %s" % (source[len(OLD) :], os.strerror(e.errno or 0))
+        raise GrantRefused(e.errno or 0, reason) from None
+
+
+def _show_workspace(launch: dict[str, Any], owner: int | None) -> None:
+    """The workspace as /input. Mounts that go below it get places in a layer above: nothing is made in it, or copied."""
+    inside = [(target, source) for target, source in launch["grants"] if target.startswith(INPUT + "/")]
+    if not inside:
+        _grant(OLD + launch["workspace"], NEW + INPUT, owner)
+        return
+    for target, source in inside:
+        _make_place(OLD + source, PLACES + target[len(INPUT) :])
+    _grant(OLD + launch["workspace"], WORKSPACE, owner)
+    flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    kernel.mount("overlay", NEW + INPUT, "overlay", flags, "lowerdir=%s:%s" % (PLACES, WORKSPACE))
 
 
 def _make_place(source: str, target: str) -> None:
+    if os.path.exists(target):
+        return
     if os.path.isdir(source):
         os.makedirs(target, 0o755, exist_ok=True)
         return

@@ -13,10 +13,11 @@ import socket
 import sys
 from typing import Any
 
-from . import child, idmap, kernel, root
+from . import child, idmap, kernel, policy, root
 
 INSIDE_ID = 1000
 MAX_FDS = 8
+WARM_UPS = 20  # the interpreter specialises code it has run a few times
 ALL_NAMESPACES = kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
 
 
@@ -30,25 +31,22 @@ def start(launch: dict[str, Any], control: socket.socket, uid: int) -> int:
             warm_up(launch)  # while the files are in sight
             _enter_namespaces(launch, control, answer, uid)
         except BaseException as e:
-            _say(control, {"failed": str(e), "errno": getattr(e, "errno", None) or 0})
+            _say_failed(control, e)
         finally:
             os._exit(0)
     answer.close()
     with asked:
-        if asked.recv(1) == b"m":  # only root may write a map of a uid that is not its own
+        told = asked.recv(64)
+        if told == b"maps":  # only root may write a map of a uid that is not its own
             own = "%d %d 1" % (INSIDE_ID, uid)
             idmap.write_maps(helper, own, own, "/proc")
-            asked.send(b"m")
-    os.waitpid(helper, 0)
-    return _only_child()
-
-
-def _only_child() -> int:
-    with open("/proc/self/task/%d/children" % os.getpid()) as f:
-        children = f.read().split()
-    if not children:
-        sys.exit(0)
-    return int(children[0])
+            asked.send(b"done")
+            told = asked.recv(64)
+        os.waitpid(helper, 0)
+        if not told:
+            sys.exit(1)  # the helper has told the host why
+        asked.send(b"go")  # only now are we the zygote's parent
+    return int(told)
 
 
 def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: socket.socket, uid: int) -> None:
@@ -57,8 +55,8 @@ def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: so
         kernel.unshare(kernel.NEWNS)  # as root: it may grant what the jail's own uid could not open
         root.build(launch, uid)
         kernel.unshare(ALL_NAMESPACES)
-        keeper.send(b"m")
-        keeper.recv(1)
+        keeper.send(b"maps")
+        keeper.recv(64)
         os.setresgid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
         os.setresuid(INSIDE_ID, INSIDE_ID, INSIDE_ID)  # no uid 0 is mapped, so the capabilities stay
     else:
@@ -66,15 +64,16 @@ def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: so
         kernel.unshare(ALL_NAMESPACES)
         idmap.write_maps(os.getpid(), "%d %d 1" % (INSIDE_ID, own_uid), "%d %d 1" % (INSIDE_ID, own_gid), "/proc")
         root.build(launch, None)
-    keeper.close()
-    gone, lives = os.pipe()
-    if not os.fork():
-        os.close(lives)
+    pid = os.fork()
+    if pid:
+        keeper.send(b"%d" % pid)
+    else:
         try:
-            os.read(gone, 1)  # the helper has ended: only now is the keeper our parent, whose death is ours
-            _be_zygote(launch, control)
+            if keeper.recv(64) == b"go":
+                keeper.close()
+                _be_zygote(launch, control)
         except BaseException as e:
-            _say(control, {"failed": str(e), "errno": getattr(e, "errno", None) or 0})
+            _say_failed(control, e)
         finally:
             os._exit(0)
 
@@ -99,6 +98,10 @@ def warm_up(launch: dict[str, Any]) -> None:
             importlib.import_module(name)
         except ImportError:
             pass  # an interpreter built without it
+    for has_memfd in (False, True):
+        policy.system_calls(has_memfd)  # assembled once, for all children
+    for _ in range(WARM_UPS):
+        child.warm_up()
     gc.collect()
     gc.freeze()
 
@@ -200,6 +203,12 @@ def _reaped(pid: int) -> tuple[int | None, float]:
     except ChildProcessError:
         return None, 0.0  # it died in the moment SIGCHLD was ignored: the kernel has reaped it
     return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+
+
+def _say_failed(control: socket.socket, error: BaseException) -> None:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
+    is_grant = isinstance(error, root.GrantRefused)
+    _say(control, {"failed": reason, "errno": getattr(error, "errno", None) or 0, "is_grant": is_grant})
 
 
 def _say(control: socket.socket, message: dict[str, Any]) -> None:

@@ -178,7 +178,7 @@ def be_guest(request, fds, supervisor):
         null = os.open(os.devnull, os.O_RDONLY)
         for fd, place in ((null, 0), (stdout, 1), (stderr, 2)):
             os.dup2(fd, place, inheritable=True)
-            os.close(fd)
+        close_all_but(0, 1, 2, read_fd, write_fd)
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["env"])
@@ -189,6 +189,16 @@ def be_guest(request, fds, supervisor):
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
+
+
+def close_all_but(*kept):
+    """Nothing of the supervisor's or the spawner's is the code's to hold."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one the listing itself had
 
 
 def serve(read_fd, write_fd):

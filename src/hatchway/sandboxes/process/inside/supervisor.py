@@ -4,7 +4,7 @@ A child subreaper: whatever the code forks, daemonises or moves to another sessi
 this process has no child left, nothing is left. Standard library of Python 3.9 only.
 
 Told by the host, one line each: `watch <processes> <memory bytes>`, `kill`; its end of file means kill as well.
-Tells the host: `started <own pid> <guest pid>`, and at the end `dead <wait status> <limit or ->`.
+Tells the host: `started <own pid> <guest pid>`, and at the end `dead <wait status> <limit, orphaned or ->`.
 """
 
 import os
@@ -22,14 +22,14 @@ class Supervisor:
     """Runs until its guest and all its descendants are dead."""
 
     def __init__(self, control, lifeline, guest):
-        self._control = control
+        self._control, self._lifeline = control, lifeline
         self._guest = guest
         self._status = None
-        self._limit = ""
+        self._reason = ""
         self._most_tasks = self._most_bytes = None
         self._half = b""
         self._pause = BUSY_SECONDS
-        self._seen = None
+        self._looked, self._seen = time.monotonic(), None
         self._wakeup = _wake_on_child()
         self._poll = select.poll()
         for fd in (control, lifeline, self._wakeup):
@@ -41,24 +41,30 @@ class Supervisor:
         while self._is_wanted():
             pass
         self._kill_all()
-        _tell(self._control, "dead %d %s" % (self._status or 0, self._limit or "-"))
+        _tell(self._control, "dead %d %s" % (self._status or 0, self._reason or "-"))
 
     def _is_wanted(self):
-        watches = self._most_tasks is not None
-        ready = self._poll.poll(self._pause * 1000 if watches else None)
-        for fd, _ in ready:
+        for fd, _ in self._poll.poll(self._milliseconds_to_look()):
             if fd == self._wakeup:
                 os.read(fd, 4096)
                 self._reap()
                 if self._status is not None:
                     return False
-            elif fd != self._control or not self._take_orders():
-                return False  # the host or the spawner is gone, or the host wants it dead
-        if watches and not ready:
+            elif fd == self._lifeline:
+                self._reason = "orphaned"
+            elif not self._take_orders():
+                return False
+        if self._milliseconds_to_look() == 0:
             self._look()
-        return not self._limit
+        return not self._reason
+
+    def _milliseconds_to_look(self):
+        if self._most_tasks is None:
+            return None
+        return max(0, (self._looked + self._pause - time.monotonic()) * 1000)
 
     def _take_orders(self):
+        """Whether the host is there and wants the guest alive."""
         data = os.read(self._control, 4096)
         *lines, self._half = (self._half + data).split(b"\n")
         for line in lines:
@@ -71,15 +77,16 @@ class Supervisor:
 
     def _look(self):
         """Hold the code to its limits on processes and memory; look less often at one that does nothing."""
+        self._looked = time.monotonic()
         processes = tree.descendants(os.getpid())
         seen = [(pid, s.own_ticks, s.threads) for pid, s in processes.items()]
         self._pause = min(2 * self._pause, QUIET_SECONDS) if seen == self._seen else BUSY_SECONDS
         self._seen = seen
         if sum(s.threads for s in processes.values()) > self._most_tasks:
-            self._limit = "processes"
+            self._reason = "processes"
         elif sum(s.resident_bytes for s in processes.values()) > self._most_bytes:
             if sum(tree.proportional_bytes(pid) for pid in processes) > self._most_bytes:
-                self._limit = "memory_bytes"
+                self._reason = "memory_bytes"
 
     def _kill_all(self):
         pause = 0.0002

@@ -66,6 +66,15 @@ def proportional_bytes(pid: int) -> int:
         return 0
 
 
+def peak_bytes(pid: int) -> int:
+    """The most memory a process has had; 0 when it cannot be told."""
+    try:
+        with open("/proc/%d/status" % pid, "rb") as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith(b"VmHWM:"))
+    except (OSError, StopIteration):
+        return 0
+
+
 def _children_by_scan(pid: int) -> List[int]:
     """For kernels without the children file, and for processes that are gone."""
     if os.path.exists("/proc/self/task/%d/children" % os.getpid()) or not os.path.isdir("/proc/self"):

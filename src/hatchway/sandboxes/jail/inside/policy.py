@@ -1,0 +1,82 @@
+"""What sealed code may ask of the kernel: an allow-list of system calls, and the paths it may touch."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from functools import lru_cache
+from typing import Any
+
+from _hatchway_wall import landlock, seccomp  # pyright: ignore
+
+from . import kernel
+
+_PLAIN = """
+read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 creat close close_range
+lseek dup dup2 dup3 pipe pipe2 fcntl flock fsync fdatasync truncate ftruncate fallocate fadvise64 readahead sendfile
+copy_file_range sync_file_range stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents
+getdents64 getcwd chdir fchdir rename renameat renameat2 mkdir mkdirat rmdir link linkat unlink unlinkat symlink
+symlinkat readlink readlinkat chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat umask utime utimes utimensat
+futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr
+poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2
+timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4
+mmap mprotect munmap mremap madvise msync mincore brk membarrier
+rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigqueueinfo rt_tgsigqueueinfo rt_sigsuspend
+sigaltstack restart_syscall pause kill tkill tgkill pidfd_open pidfd_send_signal
+fork vfork execve execveat exit exit_group wait4 waitid set_tid_address set_robust_list get_robust_list rseq arch_prctl
+futex futex_waitv getpid getppid gettid getuid geteuid getgid getegid getresuid getresgid getgroups getpgid getpgrp
+getsid setsid setpgid capget getrlimit setrlimit prlimit64 getrusage times getpriority setpriority getcpu sched_yield
+sched_getaffinity sched_setaffinity sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min
+sched_rr_get_interval
+clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time alarm getitimer setitimer timer_create
+timer_settime timer_gettime timer_getoverrun timer_delete
+sendmsg recvmsg sendto recvfrom shutdown getsockopt getsockname getpeername uname sysinfo getrandom
+"""
+_NEW_NAMESPACES = (
+    kernel.NEWNS | kernel.NEWCGROUP | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
+)
+_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""TCGETS (`isatty`), TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX. Not TIOCSTI, which types for the user."""
+_PRCTLS = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)
+"""Names of threads and of memory, no_new_privs; reading the parent-death signal, dumpable, seccomp, bounds."""
+_ALL, _SOCKET_TYPE, _FILE_KIND = 0xFFFFFFFF, 0xF, 0o170000
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+READ = landlock.READ | landlock.EXECUTE
+WRITE = READ | landlock.WRITE | landlock.MAKE_FIFO
+
+
+@lru_cache(maxsize=None)
+def system_calls(has_memfd: bool) -> bytes:
+    """The filter. Memory files are allowed only where a cgroup counts them: an address space limit does not."""
+    allow = seccomp.ALLOW
+    rules: list[Any] = [
+        *seccomp.for_each(_PLAIN, allow),
+        ("clone", allow, ((0, _NEW_NAMESPACES, 0),)),
+        ("clone3", seccomp.refuse(errno.ENOSYS), ()),  # its flags lie in memory; libc falls back to clone
+        *(("ioctl", allow, ((1, _ALL, request),)) for request in _IOCTLS),
+        ("ioctl", seccomp.refuse(errno.ENOTTY), ()),
+        *(("prctl", allow, ((0, _ALL, option),)) for option in _PRCTLS),
+        ("mknod", allow, ((1, _FILE_KIND, stat.S_IFIFO),)),  # named pipes, no devices
+        ("mknodat", allow, ((2, _FILE_KIND, stat.S_IFIFO),)),
+        # Event loops need stream pairs. A datagram socket, though paired, could be aimed at any address later.
+        ("socketpair", allow, ((0, _ALL, socket.AF_UNIX), (1, _SOCKET_TYPE, socket.SOCK_STREAM))),
+    ]
+    if has_memfd:
+        rules.append(("memfd_create", allow, ()))
+    return seccomp.assemble(rules, default=seccomp.refuse(errno.EPERM))
+
+
+def restrict_paths(readable: list[str], writable: list[str]) -> None:
+    """Landlock, where the kernel has it: read and execute here, write there, and signal nobody outside."""
+    if not landlock.abi():
+        return
+    rules = [(path, READ) for path in readable] + [(path, WRITE) for path in writable]
+    rules += [(path, landlock.READ_FILE | landlock.WRITE_FILE) for path in _DEVICES]
+    landlock.restrict([rule for rule in rules if os.path.exists(rule[0])])
+
+
+def restrict_system_calls(has_memfd: bool) -> None:
+    """Seccomp, last of all: from here on there is no way to build another wall, nor to take one down."""
+    seccomp.install(system_calls(has_memfd))

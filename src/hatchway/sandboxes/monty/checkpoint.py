@@ -1,0 +1,106 @@
+"""Checkpoints: a waiting execution or an idle session as signed bytes.
+
+The payload is one line in the form of `core/codec.py` (what Hatchway knows), then Monty's own dump. The limits that
+Monty watches are in its dump; the code, its calls and what it printed are in the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self, cast
+
+import pydantic_monty as pm
+
+from hatchway.core import codec
+from hatchway.core.calls import FunctionCall
+from hatchway.core.errors import CheckpointRefused
+from hatchway.core.limits import Limits
+from hatchway.core.signing import seal, unseal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What Hatchway knows of a waiting execution."""
+
+    code: str
+    styles: Mapping[str, bool]
+    """The functions it may call, and whether each is async."""
+    limits: Limits
+    pending: Sequence[FunctionCall]
+    unstarted: Sequence[FunctionCall]
+    answers: Mapping[int, pm.ExternalSettledResult]
+    made: int
+    ran: float
+    stdout: str
+    stderr: str
+    feed: int
+
+    def sealed(self, vm: bytes) -> bytes:
+        """The checkpoint as signed bytes."""
+        known = asdict(self) | {
+            "pending": [_packed(call) for call in self.pending],
+            "unstarted": [_packed(call) for call in self.unstarted],
+        }
+        return _seal(known, vm, kind="execution")
+
+    @classmethod
+    def unsealed(cls, checkpoint: bytes) -> tuple[Self, bytes]:
+        """The checkpoint and Monty's dump.
+
+        Raises:
+            CheckpointRefused: It is none of ours, damaged, or of another version.
+        """
+        known, vm = _unseal(checkpoint, kind="execution")
+        known["limits"] = Limits(**known["limits"])
+        for calls in ("pending", "unstarted"):
+            known[calls] = [FunctionCall(**call) for call in known[calls]]
+        return cls(**known), vm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCheckpoint:
+    """What Hatchway knows of an idle session."""
+
+    limits: Limits
+    feeds: int
+
+    def sealed(self, vm: bytes) -> bytes:
+        """The checkpoint as signed bytes."""
+        return _seal(asdict(self), vm, kind="session")
+
+    @classmethod
+    def unsealed(cls, checkpoint: bytes) -> tuple[Self, bytes]:
+        """The checkpoint and Monty's dump.
+
+        Raises:
+            CheckpointRefused: It is none of ours, damaged, or of another version.
+        """
+        known, vm = _unseal(checkpoint, kind="session")
+        return cls(limits=Limits(**known["limits"]), feeds=known["feeds"]), vm
+
+
+def _packed(call: FunctionCall) -> dict[str, Any]:
+    return {
+        "call_id": call.call_id,
+        "function_name": call.function_name,
+        "args": call.args,
+        "kwargs": dict(call.kwargs),
+    }
+
+
+def _claims(kind: str) -> dict[str, str]:
+    return {"backend": "monty", "version": pm.__version__, "kind": kind}
+
+
+def _seal(known: Mapping[str, Any], vm: bytes, *, kind: str) -> bytes:
+    return seal(codec.dumps(known) + b"\n" + vm, _claims(kind))
+
+
+def _unseal(checkpoint: bytes, *, kind: str) -> tuple[dict[str, Any], bytes]:
+    payload, _ = unseal(checkpoint, _claims(kind))
+    line, _, vm = payload.partition(b"\n")
+    try:
+        return cast("dict[str, Any]", codec.loads(line)), vm
+    except codec.Malformed as e:  # signed by us, yet of another shape
+        raise CheckpointRefused(str(e)) from e

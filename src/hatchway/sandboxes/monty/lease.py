@@ -1,0 +1,63 @@
+"""A lease: one worker of the pool, held by one execution, one session or one type check at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import pydantic_monty as pm
+
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+class Lease:
+    """A worker that is checked out.
+
+    Args:
+        session: Monty's handle of it, entered.
+        on_return: Called once the worker is back in the pool, or dead.
+    """
+
+    def __init__(self, session: pm.AsyncMontySession, on_return: Callable[[Lease], None]) -> None:
+        self.session = session
+        self.is_dead = False
+        """The worker died or was killed; the pool replaces it."""
+        self.feeds = 0
+        """Actions fed to it so far."""
+        self._pid = session.worker_pid  # later, while the worker has the turn, Monty does not tell
+        self._on_return = on_return
+        self._returning: asyncio.Future[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was given back, or its worker died."""
+        return self.is_dead or self._returning is not None
+
+    def kill(self) -> None:
+        """Kill the worker at once, whatever it does."""
+        if self.is_over or self._pid is None:
+            return
+        self.is_dead = True
+        try:
+            os.kill(self._pid, _KILL)
+        except ProcessLookupError:
+            pass  # it died by itself
+
+    def give_back(self) -> None:
+        """Begin to return the worker; what runs in it must have been killed."""
+        if self._returning is None:
+            self._returning = asyncio.ensure_future(self.session.__aexit__(None, None, None))
+            self._returning.add_done_callback(self._returned)
+
+    async def given_back(self) -> None:
+        """Return the worker, and wait until that is done; cancelling the wait does not stop it."""
+        self.give_back()
+        assert self._returning is not None
+        await asyncio.wait({self._returning})
+
+    def _returned(self, returning: asyncio.Future[None]) -> None:
+        if not returning.cancelled():
+            returning.exception()  # a worker that was killed cannot say goodbye
+        self._on_return(self)

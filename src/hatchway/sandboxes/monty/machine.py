@@ -1,0 +1,210 @@
+"""The machine: one action in a Monty worker, driven from stop to stop.
+
+All of it happens in callbacks of the event loop, so the action goes on whether or not somebody asks for events. A
+flight is the time between two stops, when the worker has the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import pydantic_monty as pm
+
+from hatchway.sandboxes.monty import system
+from hatchway.sandboxes.monty.clock import RunClock
+from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.offer import Offer
+
+LATER: pm.ExternalFuture = {"future": ...}
+"""The answer to an async call: go on, the result comes when everything else is blocked."""
+
+Stop = pm.AsyncFunctionSnapshot | pm.AsyncFutureSnapshot
+
+
+class Driver(Protocol):
+    """Whom the machine tells what happens. Each is called on the event loop."""
+
+    def on_call(self, stop: pm.AsyncFunctionSnapshot) -> pm.ExternalResult | None:
+        """The code called a function. Gives the answer to go on with, or None to stand at the call."""
+        ...
+
+    def on_blocked(self) -> None:
+        """Every task of the code awaits a call: those made so far are to be served."""
+        ...
+
+    def on_stand(self) -> None:
+        """The code stands, unless an answer is already there."""
+        ...
+
+    def on_complete(self, output: Any) -> None:
+        """The code ended."""
+        ...
+
+    def on_failure(self, error: BaseException) -> None:
+        """The code, the worker or Monty failed."""
+        ...
+
+
+class Machine:
+    """Drives one action.
+
+    Args:
+        lease: The worker.
+        offer: What names stand for.
+        clock: Runs while the worker has the turn or the code sleeps.
+        environ: The environment variables of the code.
+        has_files: Whether there are mounts to look into.
+        driver: Told what happens.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        offer: Offer,
+        clock: RunClock,
+        driver: Driver,
+        *,
+        environ: Mapping[str, str],
+        has_files: bool,
+    ) -> None:
+        self._lease, self._offer, self._clock, self._driver = lease, offer, clock, driver
+        self._environ, self._has_files = environ, has_files
+        self._stop: Stop | None = None
+        self._flight: asyncio.Future[pm.AsyncSnapshot] | None = None
+        self._sleepers: dict[int, asyncio.TimerHandle] = {}
+        self._is_over = False
+        self.answers: dict[int, pm.ExternalSettledResult] = {}
+        """Answers the code has not reached yet, by the number of the call."""
+        self.stops = 0
+        """How often the code stopped."""
+
+    @property
+    def is_flying(self) -> bool:
+        """Whether the worker has the turn."""
+        return self._flight is not None
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether the code waits for an answer and for nothing else."""
+        return self._stop is not None and not self._sleepers
+
+    def feed(self, start: Callable[[], Awaitable[pm.AsyncSnapshot]]) -> None:
+        """Give the worker the turn; `start` begins the action or resumes a stop."""
+        self._stop = None
+        self._clock.run()
+        try:
+            flight = asyncio.ensure_future(start())
+        except Exception as e:
+            self._driver.on_failure(e)
+            return
+        self._flight = flight
+        flight.add_done_callback(self._landed)
+
+    def stand_at(self, stop: Stop) -> None:
+        """Stand where a restored action stood."""
+        self._stop = stop
+        self._deliver()
+
+    def answer(self, number: int, settled: pm.ExternalSettledResult) -> None:
+        """Take an answer; it is delivered as soon as the code stands at its call."""
+        self.answers[number] = settled
+        self._deliver()
+
+    def dump(self) -> bytes:
+        """The standing machine as bytes."""
+        if self._stop is None or self._sleepers:
+            raise RuntimeError("the execution is not waiting")
+        return self._stop.dump()
+
+    def halt(self) -> None:
+        """Tell nothing any more."""
+        self._is_over = True
+        self._clock.stand()
+        for timer in self._sleepers.values():
+            timer.cancel()
+        self._sleepers.clear()
+        self._stop = None
+
+    def _landed(self, flight: asyncio.Future[pm.AsyncSnapshot]) -> None:
+        self._flight = None
+        error = asyncio.CancelledError() if flight.cancelled() else flight.exception()
+        if isinstance(error, pm.MontyCrashedError):
+            self._lease.is_dead = True
+        if self._is_over:
+            return
+        self._clock.stand()
+        try:
+            if error is not None:
+                self._driver.on_failure(error)
+            else:
+                self._arrive(flight.result())
+        except Exception as e:  # what a worker sends may be anything
+            self._driver.on_failure(e)
+
+    def _arrive(self, stop: pm.AsyncSnapshot) -> None:
+        self.stops += 1
+        match stop:
+            case pm.MontyComplete():
+                self.stops -= 1
+                self._driver.on_complete(stop.output)
+            case pm.AsyncNameLookupSnapshot():
+                value = self._offer.value_of(stop)
+                self.feed(stop.resume if value is None else lambda: stop.resume(value=value))
+            case pm.AsyncFunctionSnapshot(is_os_function=True):
+                self._system_call(stop)
+            case pm.AsyncFunctionSnapshot():
+                self._go_on_or_stand(stop, self._driver.on_call(stop))
+            case pm.AsyncFutureSnapshot():
+                self._stop = stop
+                self._driver.on_blocked()
+                self._deliver()
+
+    def _system_call(self, stop: pm.AsyncFunctionSnapshot) -> None:
+        if stop.function_name in system.SLEEPS:
+            self._sleep(stop)
+        elif (answer := system.answer(stop, self._environ, has_files=self._has_files)) is not None:
+            self.feed(lambda: stop.resume(answer))
+        else:
+            self.feed(stop.resume_auto if self._has_files else stop.resume_not_handled)
+
+    def _sleep(self, stop: pm.AsyncFunctionSnapshot) -> None:
+        self._clock.be_strict()
+        seconds = float(stop.args[0])
+        timer = asyncio.get_running_loop().call_later(seconds if seconds > 0 else 0, self._woken, stop.call_id)
+        self._sleepers[stop.call_id] = timer
+        self._go_on_or_stand(stop, LATER if stop.function_name == "asyncio.sleep" else None)
+
+    def _woken(self, number: int) -> None:
+        del self._sleepers[number]
+        self.answer(number, {"return_value": None})
+
+    def _go_on_or_stand(self, stop: pm.AsyncFunctionSnapshot, answer: pm.ExternalResult | None) -> None:
+        if self._is_over:
+            return
+        if answer is not None:
+            self.feed(lambda: stop.resume(answer))
+        else:
+            self._stop = stop
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Resume the code with the answers it stands at; without one it stands, and its clock with it."""
+        match self._stop:
+            case None:
+                return
+            case pm.AsyncFunctionSnapshot() as stop:
+                if (settled := self.answers.pop(stop.call_id, None)) is not None:
+                    self.feed(lambda: stop.resume(settled))
+                    return
+            case pm.AsyncFutureSnapshot() as stop:
+                ready = {n: self.answers.pop(n) for n in stop.pending_call_ids if n in self.answers}
+                if ready:
+                    self.feed(lambda: stop.resume(ready))
+                    return
+        if self._sleepers:
+            self._clock.run()
+        else:
+            self._clock.stand()
+        self._driver.on_stand()

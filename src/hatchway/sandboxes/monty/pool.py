@@ -1,0 +1,191 @@
+"""The one pool of Monty workers in this process: started when first used, shared by all, closed with the last user.
+
+It serves any number of event loops, one after another or in several threads: Monty's own threads do its work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import sys
+import threading
+import time
+from weakref import WeakSet
+
+import pydantic_monty as pm
+
+from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
+from hatchway.sandboxes.monty import system
+from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.worker import WorkerCommand
+
+MOST_WORKERS = 128
+"""Executions alive at one time; more of them wait for a worker."""
+DEADLINE_GRACE = 0.03
+"""Seconds past its limit after which a worker that does not stop by itself is killed."""
+CHECK_SECONDS = 10.0
+"""Seconds a type check may take; its limit on running code is zero, so this grace is all it has."""
+
+
+class Pool:
+    """Warm workers, and the leases on them.
+
+    Args:
+        is_sealed: Build the kernel's walls around each worker, where there are any.
+    """
+
+    def __init__(self, *, is_sealed: bool) -> None:
+        self._command = WorkerCommand(is_sealed=is_sealed)
+        self._leases: set[Lease] = set()
+        self._monty = pm.AsyncMonty(
+            binary_path=self._command.path,
+            min_processes=1,
+            max_processes=MOST_WORKERS,
+            feed_duration_limit_grace=DEADLINE_GRACE,
+            turn_duration_limit_grace=CHECK_SECONDS,
+        )
+
+    async def open(self) -> None:
+        """Start the first worker."""
+        await self._monty.__aenter__()
+
+    async def lease(self, limits: pm.ResourceLimits, *, stubs: str | None = None) -> Lease:
+        """A worker with a fresh interpreter under these limits; with stubs, one that checks types.
+
+        Raises:
+            SandboxCrashed: No worker could be started.
+        """
+        session = self._monty.checkout(
+            script_name="action",
+            limits=limits,
+            os_policy=system.POLICY,
+            type_check=stubs is not None,
+            type_check_stubs=stubs,
+        )
+        entering = asyncio.ensure_future(session.__aenter__())
+        try:
+            await asyncio.wait({entering})
+        except asyncio.CancelledError:
+            entering.add_done_callback(lambda _: entering.exception() or self._leased(session).give_back())
+            raise
+        if (error := entering.exception()) is not None:
+            raise SandboxCrashed(f"no Monty worker could be started: {error}", hint="hatchway doctor") from error
+        return self._leased(session)
+
+    def _leased(self, session: pm.AsyncMontySession) -> Lease:
+        lease = Lease(session, self._leases.discard)
+        self._leases.add(lease)
+        return lease
+
+    async def close(self) -> None:
+        """End every worker."""
+        for lease in tuple(self._leases):
+            lease.kill()
+        await self._monty.__aexit__(None, None, None)
+        self.discard()
+
+    def discard(self) -> None:
+        """Delete what was written to start workers."""
+        self._command.remove()
+
+
+_lock = threading.Lock()
+_users: WeakSet[object] = WeakSet()
+_pool: Pool | None = None
+_inherited: list[Pool] = []
+
+
+async def join(user: object) -> Pool:
+    """The pool, running; it stays until this user and all others have left.
+
+    Raises:
+        SandboxUnavailable: No worker can be started here.
+    """
+    if (pool := _pool) is not None and user in _users:
+        return pool
+    return await asyncio.to_thread(_open, user)
+
+
+async def leave(user: object) -> None:
+    """The user needs the pool no more; the last one closes it."""
+    if user in _users:
+        await asyncio.shield(asyncio.to_thread(_close, user))
+
+
+def _open(user: object) -> Pool:
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = _opened(is_sealed=True)
+            atexit.unregister(_at_exit)
+            atexit.register(_at_exit)
+        _users.add(user)
+        return _pool
+
+
+def _opened(*, is_sealed: bool) -> Pool:
+    pool = Pool(is_sealed=is_sealed)
+    try:
+        asyncio.run(pool.open())
+    except Exception as e:
+        pool.discard()
+        if is_sealed:  # an interpreter that cannot start without its environment, a container that forbids walls
+            return _opened(is_sealed=False)
+        raise SandboxUnavailable(f"Monty's workers do not start: {e}", hint="hatchway doctor") from e
+    return pool
+
+
+def _close(user: object) -> None:
+    global _pool
+    with _lock:
+        _users.discard(user)
+        if _pool is not None and not _users:
+            asyncio.run(_pool.close())
+            _pool = None
+
+
+def _at_exit() -> None:
+    global _pool
+    if _pool is not None:
+        asyncio.run(_pool.close())
+        _pool = None
+    _let_threads_finish()
+
+
+def _let_threads_finish() -> None:
+    """Wait until Monty's threads are idle: one that still holds Python objects aborts the process as Python ends."""
+    deadline = time.monotonic() + 1.0
+    idle = 0
+    while idle < 3 and time.monotonic() < deadline:
+        time.sleep(0.001 if sys.platform == "linux" else 0.02)
+        idle = 0 if _is_any_thread_running() else idle + 1
+
+
+def _is_any_thread_running() -> bool:
+    if sys.platform != "linux":
+        return False
+    own = str(threading.get_native_id())
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{thread}/stat") as f:
+                state = f.read().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if thread != own and state != "S":
+            return True
+    return False
+
+
+def _forget() -> None:
+    """In a forked child: the pool is the parent's. Dropping it would kill the parent's workers, so it is kept."""
+    global _pool, _lock
+    if _pool is not None:
+        _inherited.append(_pool)
+    _pool, _lock = None, threading.Lock()
+    _users.clear()
+    atexit.unregister(_at_exit)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,52 @@
+"""What the code printed: kept up to the limit, and streamed to whoever listens."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from hatchway.core.output import OutputBuffer
+from hatchway.core.sandbox import OnOutput
+
+Stream = Literal["stdout", "stderr"]
+
+
+class Printed:
+    """Monty's print sink for one action. It is called on Monty's thread, one call at a time.
+
+    Args:
+        limit: Bytes to keep of each stream, and to stream at most.
+        on_output: Called on the event loop.
+        stdout: What was printed before a dump; kept, not streamed again.
+        stderr: Likewise.
+    """
+
+    def __init__(self, limit: int, on_output: OnOutput | None, *, stdout: str = "", stderr: str = "") -> None:
+        self._kept: dict[Stream, OutputBuffer] = {"stdout": OutputBuffer(limit), "stderr": OutputBuffer(limit)}
+        self._kept["stdout"].append(stdout)
+        self._kept["stderr"].append(stderr)
+        self._unsent: dict[Stream, int] = {"stdout": limit, "stderr": limit}
+        self._on_output = on_output
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def stdout(self) -> str:
+        """What is kept of stdout."""
+        return self._kept["stdout"].text()
+
+    @property
+    def stderr(self) -> str:
+        """What is kept of stderr."""
+        return self._kept["stderr"].text()
+
+    def __call__(self, stream: Stream, text: str) -> None:
+        """Take in what the code wrote."""
+        self._kept[stream].append(text)
+        room = self._unsent[stream]
+        if self._on_output is None or room <= 0:  # a flood would only pile up on the loop
+            return
+        self._unsent[stream] = room - len(text)
+        try:
+            self._loop.call_soon_threadsafe(self._on_output, stream, text[:room])
+        except RuntimeError:
+            self._on_output = None  # the loop is closed: nobody listens any more

@@ -1,0 +1,105 @@
+"""Type checks in kept workers: the first check against a set of stubs costs tens of milliseconds, later ones less than one.
+
+The checker of Monty runs before the code does. Given no time at all, the code stops before its first step, so a check
+that passes ends in that timeout, and nothing of it stays for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from weakref import WeakKeyDictionary
+
+import pydantic_monty as pm
+
+from hatchway.core.errors import CodeExecutionError, CodeLimitError, CodeTypeError, SandboxCrashed
+from hatchway.core.errors import CodeSyntaxError
+from hatchway.core.limits import MIB, Limits
+from hatchway.sandboxes.monty import failures
+from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.pool import CHECK_SECONDS, Pool
+
+KEPT = 4
+"""Workers kept for checks, each for one set of stubs."""
+AT_ONCE = 4
+"""Checks that run at one time; more of them wait."""
+CHECKS_PER_WORKER = 1000
+"""The checker keeps a little of each code it saw."""
+_LIMITS: pm.ResourceLimits = {"max_turn_duration_secs": 0.0, "max_memory": 1024 * MIB, "max_suspensions": 10**9}
+_NO_TIME = "turn time limit exceeded"
+
+
+class TypeChecks:
+    """The kept check workers of one pool."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._idle: OrderedDict[str, Lease] = OrderedDict()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    async def check(self, code: str, stubs: str) -> None:
+        """Check the code against the stubs.
+
+        Raises:
+            CodeTypeError: A wrong argument, an undefined name, an unresolved import; or the check took too long.
+            CodeSyntaxError: The code does not parse.
+        """
+        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
+        async with turns:
+            lease = self._idle.pop(stubs, None) or await self._pool.lease(_LIMITS, stubs=stubs)
+            try:
+                found = await _found(lease, code)
+            except BaseException:
+                lease.kill()
+                lease.give_back()
+                raise
+            self._keep(stubs, lease)
+        if found is not None:
+            raise found
+
+    def close(self) -> None:
+        """Give the workers back."""
+        while self._idle:
+            self._idle.popitem()[1].give_back()
+
+    def _keep(self, stubs: str, lease: Lease) -> None:
+        if lease.is_over or lease.feeds >= CHECKS_PER_WORKER:
+            lease.give_back()
+            return
+        twin = self._idle.pop(stubs, None)
+        self._idle[stubs] = lease
+        if twin is not None:
+            twin.give_back()
+        elif len(self._idle) > KEPT:
+            self._idle.popitem(last=False)[1].give_back()
+
+
+async def _found(lease: Lease, code: str) -> CodeExecutionError | None:
+    """What is wrong with the code; None when nothing is."""
+    feed = lease.feeds
+    lease.feeds += 1
+    try:
+        stop = await lease.session.feed_start(code, print_callback=_ignore)
+        while isinstance(stop, pm.AsyncFunctionSnapshot):  # it asks for stubs of a module it does not have
+            stop = await stop.resume_not_handled()
+        return None
+    except pm.MontyTypingError as e:
+        text = e.display().strip()
+        return CodeSyntaxError(text) if text.startswith("error[invalid-syntax]") else CodeTypeError(text)
+    except pm.MontyCrashedError as e:
+        lease.is_dead = True
+        if not e.timed_out:
+            raise SandboxCrashed(f"the type checker died: {e}", hint="run the action again") from e
+        return CodeTypeError(f"the type check took longer than {CHECK_SECONDS:g} s", hint="write less code at a time")
+    except (pm.MontyRuntimeError, pm.MontySyntaxError) as e:
+        if _NO_TIME in str(e):
+            return None
+        ended = failures.ended_in(e, Limits(), feed=feed, has_run=False)
+        if isinstance(ended, CodeLimitError):
+            lease.kill()
+            return CodeTypeError(f"the type check failed: {ended.message}", hint="write less code at a time")
+        return CodeSyntaxError(ended.message, hint=ended.hint)
+
+
+def _ignore(_stream: str, _text: str) -> None:
+    """The code prints nothing, as it does not run."""

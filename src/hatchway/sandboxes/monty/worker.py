@@ -1,0 +1,78 @@
+"""How a worker is started: sealed by the kernel on Linux, with its stderr away from the host's terminal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from platformdirs import user_cache_path
+from pydantic_monty._binary import find_monty_binary
+
+_PROBE_SECONDS = 20.0
+
+
+class WorkerCommand:
+    """A small script that becomes the worker, for the pool takes one path and no arguments.
+
+    It lies in a folder that only this user can enter, and is removed with the pool.
+
+    Args:
+        is_sealed: Build the kernel's walls around the worker, where there are any.
+    """
+
+    def __init__(self, *, is_sealed: bool) -> None:
+        self._folder: str | None = None
+        self.path: str | None = None
+        """What to start; None lets the pool start Monty itself."""
+        for parent in (tempfile.gettempdir(), user_cache_path("hatchway")) if os.name == "posix" else ():
+            self.path = self._written(Path(parent), worker_command(is_sealed=is_sealed))
+            if self.path is not None:
+                break
+
+    def remove(self) -> None:
+        """Delete the script."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _written(self, parent: Path, command: list[str]) -> str | None:
+        parent.mkdir(parents=True, exist_ok=True)
+        self._folder = tempfile.mkdtemp(prefix="hatchway-monty-", dir=parent)
+        script = Path(self._folder) / "worker"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@" 2>/dev/null\n')
+        script.chmod(0o700)
+        if os.access(script, os.X_OK):
+            return str(script)
+        self.remove()  # a file system on which nothing may be executed
+        return None
+
+
+def worker_command(*, is_sealed: bool) -> list[str]:
+    """The command that starts a worker, before its arguments."""
+    binary = os.path.abspath(find_monty_binary())
+    if not is_sealed or not is_sealable():
+        return [binary]
+    from hatchway.sandboxes.wall import launch  # needs a Linux libc
+
+    return launch.command(binary)
+
+
+def is_sealable() -> bool:
+    """Whether this system has the kernel and the interpreter that seal a worker."""
+    return sys.platform == "linux" and bool(sys.executable)
+
+
+def walls() -> list[str]:
+    """The walls that hold around a worker here, found out by building them."""
+    if not is_sealable():
+        return []
+    command = worker_command(is_sealed=True)
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, env={}, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return told.stdout.split()

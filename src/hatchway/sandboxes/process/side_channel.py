@@ -1,0 +1,85 @@
+"""Calls over another transport: the guest's own channel carries the action and its end, the other one the calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from hatchway.core.errors import TransportError
+from hatchway.core.limits import Limits
+from hatchway.core.sandbox import Functions
+from hatchway.core.transport import CallbackTransport
+from hatchway.transports import messages
+from hatchway.transports.stdio import Listener, Said, StdinStdoutTransport
+
+
+class SideChannel:
+    """A guest's channel whose calls go by a transport of the caller's choice, for one execution.
+
+    The transport's `stub_code` runs in the guest before the action, with its `env_vars`; it defines the functions.
+
+    Args:
+        channel: The guest's own.
+        calls: The other one; it is stopped at the end.
+        value_bytes: Bytes one value may take.
+    """
+
+    def __init__(self, channel: StdinStdoutTransport, calls: CallbackTransport, *, value_bytes: int) -> None:
+        self._channel, self._calls = channel, calls
+        self._value_bytes = value_bytes
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener: Listener | None = None
+
+    def listen(self, listener: Listener) -> None:
+        """Hand everything both channels bring to `listener`."""
+        self._listener = listener
+        self._channel.listen(self._on_said)
+
+    async def execute(
+        self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool
+    ) -> None:
+        """As `StdinStdoutTransport.execute`."""
+        config = await self._calls.start(functions)
+        self._do(self._receive_calls())
+        await self._channel.execute(code, functions, inputs, limits, is_session=is_session, config=config)
+
+    def answer(self, value: Any, call_id: str) -> asyncio.Future[None]:
+        """As `StdinStdoutTransport.answer`."""
+        messages.result(call_id, value, limit=self._value_bytes)
+        return self._do(self._calls.send_result(value, call_id=call_id))
+
+    def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None]:
+        """As `StdinStdoutTransport.answer_error`."""
+        return self._do(self._calls.send_error(error, call_id=call_id))
+
+    def read_available(self) -> None:
+        """As `StdinStdoutTransport.read_available`."""
+        self._channel.read_available()
+
+    def detach(self) -> None:
+        """The action has ended: nothing more is taken, and the other transport is stopped."""
+        self._listener = None
+        self._channel.detach()
+        self._do(self._calls.stop())
+
+    async def _receive_calls(self) -> None:
+        try:
+            while True:
+                self._on_said([await self._calls.receive()])
+        except EOFError:
+            pass  # the other transport has nothing more; the end comes by the guest's own
+        except TransportError as e:
+            self._on_said([e])
+
+    def _on_said(self, batch: list[Said]) -> None:
+        if self._listener is not None:
+            self._listener(batch)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
