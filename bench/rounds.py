@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +69,7 @@ class Samples:
 
 
 @contextmanager
-def contenders(ours: Mapping[str, str]) -> Iterator[list[Contender]]:
+def contenders(ours: Mapping[str, str]) -> Generator[list[Contender]]:
     """Start the contenders: ours, given as name and script with arguments, then each peer that is installed."""
     wanted = [(name, sys.executable, script) for name, script in ours.items()]
     wanted += [(peer.name, str(peer.python), peer.script) for peer in installed()]
@@ -105,7 +105,7 @@ def _warmed(contender: Contender, job: str, n: int) -> bool:
 
 
 @contextmanager
-def _process(name: str, python: str, script: str) -> Iterator[Contender]:
+def _process(name: str, python: str, script: str) -> Generator[Contender]:
     file, *args = script.split()
     command = [python, str(HERE / "contenders" / f"{file}.py"), *args]
     pipe = subprocess.PIPE
@@ -133,7 +133,7 @@ def _last_core() -> int | None:
 
 
 @contextmanager
-def _spinning(core: int) -> Iterator[None]:
+def _spinning(core: int) -> Generator[None]:
     """Keep a core awake with work of idle priority: it yields at once, but the core need not be woken."""
     spinner = subprocess.Popen([sys.executable, "-I", "-S", "-c", SPINNER])
     os.sched_setaffinity(spinner.pid, {core})

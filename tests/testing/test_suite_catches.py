@@ -240,7 +240,9 @@ class GivesTheEndOnce(Thin):
 
 class LosesEventsWhenCancelled(Thin):
     async def next(self) -> Event:
-        return await asyncio.shield(asyncio.ensure_future(super().next()))
+        pulling = asyncio.ensure_future(super().next())
+        pulling.add_done_callback(lambda task: task.exception())
+        return await asyncio.shield(pulling)
 
 
 class CancelsNothing(Thin):

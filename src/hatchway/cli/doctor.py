@@ -20,7 +20,7 @@ WALLS = {
     "container": "a container",
     "namespaces": "kernel namespaces and seccomp",
     "landlock": "Landlock and seccomp",
-    "language": "the interpreter only",
+    "language": "the interpreter",
     "vendor": "another machine",
     "process": "no wall: UNSEALED",
 }

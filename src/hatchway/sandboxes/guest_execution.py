@@ -68,16 +68,14 @@ class GuestExecution(CodeExecution):
         self._pending: dict[str, FunctionCall] = {}
         self._unread: deque[FunctionCall] = deque()
         self._made = self._answered = 0
-        self._is_idle = False
+        self._is_idle = self._is_silent = False
         self._why: HatchwayError | None = None
         self._end: ExecutionResult | HatchwayError | None = None
         self._stdout = self._stderr = ""
         self._is_told = False
         self._asker: Wakeup | None = None
         self._death: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._output = OutputPipes(
-            process.stdout_fd, process.stderr_fd, limit=limits.output_bytes, on_output=on_output
-        )
+        self._output = OutputPipes(process.stdout_fd, process.stderr_fd, limit=limits.output_bytes, on_output=on_output)
         self._clock = WallClock(limits.wall_seconds, self._cpu_seconds, self._on_time_over)
         process.watch(limits, self._on_death)
         channel.listen(self._on_said)
@@ -212,7 +210,9 @@ class GuestExecution(CodeExecution):
             self._strike(_over("calls", f"the code made more than {self._limits.calls} tool calls"))
             return
         if len(self._pending) >= self._limits.pending_calls:
-            self._strike(_over("pending_calls", f"more than {self._limits.pending_calls} calls were unanswered at a time"))
+            self._strike(
+                _over("pending_calls", f"more than {self._limits.pending_calls} calls were unanswered at a time")
+            )
             return
         self._output.drain()
         self._pending[call.call_id] = call
@@ -225,14 +225,16 @@ class GuestExecution(CodeExecution):
         self._strike(CodeTimeoutError(f"the code ran longer than {seconds:g} s", hint=MORE_TIME))
 
     def _on_silence(self) -> None:
-        self._strike(CodeRuntimeError("the code closed its channel to the host"))
+        """The channel is closed and nobody is dead: whatever the guest does, it can no longer tell."""
+        if self._end is None and self._why is None:
+            self._is_silent = True
+            self._process.kill()
 
     def _on_death(self, death: Death) -> None:
         """Everything of the guest is dead. What it had said before counts, unless it was killed for a reason."""
         self._channel.read_available()
         if self._end is None:
-            why = self._why or _death_error(death)
-            self._why = why
+            why = self._why = self._why or self._death_error(death)
             self._finish(lambda: why)
         if not self._death.done():
             self._death.set_result(None)
@@ -278,6 +280,15 @@ class GuestExecution(CodeExecution):
             case "memory":
                 return _over("memory_bytes", failed.message)
 
+    def _death_error(self, death: Death) -> HatchwayError:
+        if death.is_crash:
+            return SandboxCrashed("the process that supervises the code died", hint="run the action again")
+        if death.limit:
+            return _over(death.limit, f"the code went over its limit of {death.limit}")
+        if self._is_silent and death.signal == "SIGKILL":
+            return CodeRuntimeError("the code closed its channel to the host")
+        return CodeRuntimeError(f"the interpreter died: {death}")
+
     def _cpu_seconds(self) -> float:
         return max(0.0, self._process.cpu_seconds() - self._cpu_before)
 
@@ -288,11 +299,3 @@ class GuestExecution(CodeExecution):
 
 def _over(limit: str, message: str) -> CodeLimitError:
     return CodeLimitError(message, limit=limit, hint=f"raise Limits.{limit}, or let the code take less")
-
-
-def _death_error(death: Death) -> HatchwayError:
-    if death.is_crash:
-        return SandboxCrashed("the process that supervises the code died", hint="run the action again")
-    if death.limit:
-        return _over(death.limit, f"the code went over its limit of {death.limit}")
-    return CodeRuntimeError(f"the interpreter died: {death}")

@@ -40,5 +40,5 @@ _STUB = """\
 _hatchway = {{}}
 exec({loader!r}, _hatchway)
 _hatchway["load"]({sources!r})
-from _hatchway_guest.program import Program as _hatchway
+from _hatchway_guest.program import attach as _hatchway
 _hatchway(globals(), {specs!r}, {value_bytes})"""

@@ -119,7 +119,9 @@ class LineChannel:
             self._end(_broken(e))
             return False
         if not data:
-            self._end(TransportError("the channel ended inside a message") if self._half else EOFError("channel closed"))
+            self._end(
+                TransportError("the channel ended inside a message") if self._half else EOFError("channel closed")
+            )
             return False
         self._chunk = LARGE if len(data) == self._chunk else SMALL
         self._take(data)

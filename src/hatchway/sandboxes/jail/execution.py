@@ -12,7 +12,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.guest_execution import GuestExecution
-from hatchway.sandboxes.jail.child import SealedChild
+from hatchway.sandboxes.jail.jailed_process import JailedProcess
 
 
 class FilesExecution(CodeExecution):
@@ -25,7 +25,7 @@ class FilesExecution(CodeExecution):
         is_session: The child lives on, and so does its `/output`.
     """
 
-    def __init__(self, execution: GuestExecution, child: SealedChild, limits: Limits, *, is_session: bool) -> None:
+    def __init__(self, execution: GuestExecution, child: JailedProcess, limits: Limits, *, is_session: bool) -> None:
         self._execution, self._child = execution, child
         self._limits, self._is_session = limits, is_session
         self._end: ExecutionResult | HatchwayError | None = None

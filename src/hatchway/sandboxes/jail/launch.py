@@ -12,7 +12,6 @@ from typing import Any
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.grants import INPUT_ROOT, FileMount
 from hatchway.core.limits import Limits
-from hatchway.core.results import Tier
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 
 INSIDE = Path(__file__).parent / "inside"
@@ -42,8 +41,6 @@ _TAKEN = ("/dev", "/proc", "/tmp", "/etc", "/usr", "/lib", "/lib64", OUTPUT)
 class Launch:
     """A jail as it is wanted."""
 
-    tier: Tier
-    """`namespaces` or `landlock`."""
     interpreter: InterpreterFiles
     """The Python the code runs in."""
     workspace: Path | None = None
@@ -70,7 +67,6 @@ class Launch:
         files = self.interpreter
         return {
             "host": os.getpid(),
-            "tier": self.tier,
             "cgroups": [cgroup_folder] if cgroup_folder else [],
             "packages": PACKAGES,
             "preload": [*(f"_hatchway_guest.{name}" for name in _guest_modules()), *PRELOADED],
@@ -85,6 +81,11 @@ class Launch:
             "texts": list(TEXTS.items()),
             "has_output": self.has_files,
         }
+
+    def landlock_message(self) -> dict[str, Any]:
+        """The description as the spawner of the landlock tier reads it."""
+        files = self.interpreter
+        return {"packages": PACKAGES, "sys_path": files.sys_path, "readable": files.binds}
 
 
 def _guest_modules() -> list[str]:

@@ -1,4 +1,4 @@
-"""A pool of sealed children that wait for work, so that an action starts in a warm one at once."""
+"""A pool of sealed processes that wait for work, so that an action starts in a warm one at once."""
 
 from __future__ import annotations
 
@@ -7,89 +7,76 @@ from collections import deque
 from contextlib import suppress
 
 from hatchway.core.errors import HatchwayError
-from hatchway.sandboxes.jail.child import SealedChild
-from hatchway.sandboxes.jail.launch import Launch, Quota
-from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
+from hatchway.sandboxes.jail.launch import Quota
 
 
 class Pool:
-    """The zygote of one launch description and its children, on one event loop at a time.
+    """Spares of one tier, all of the quota that was last asked for.
 
     Args:
-        launch: The jail.
-        size: Spare children kept.
+        maker: Who makes the processes.
+        size: Spares kept.
     """
 
-    def __init__(self, launch: Launch, size: int) -> None:
-        self.launch = launch
+    def __init__(self, maker: TierMaker, size: int) -> None:
+        self._maker = maker
         self._size = size
-        self._zygote: Zygote | None = None
-        self._starting: asyncio.Lock | None = None
-        self._spares: deque[SealedChild] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = asyncio.Lock()
+        self._spares: deque[JailedProcess] = deque()
         self._making: set[asyncio.Task[None]] = set()
-        self._taken: set[SealedChild] = set()
         self._quota: Quota | None = None
 
-    async def take(self, quota: Quota) -> SealedChild:
-        """A fresh child that is held to `quota`.
+    async def take(self, quota: Quota) -> JailedProcess:
+        """A fresh process that is held to `quota`.
 
         Raises:
-            SandboxUnavailable: The jail cannot be built here.
+            SandboxUnavailable: The wall cannot be built here.
             SandboxCrashed: It died while starting.
         """
-        zygote = self._zygote
-        if zygote is None or not zygote.is_alive or zygote.loop is not asyncio.get_running_loop():
-            zygote = await self._started()
-        child = self._spare(quota) or await SealedChild.spawned(zygote, quota)
-        self._taken.add(child)
+        if not self._maker.is_alive:
+            await self._start()
         self._quota = quota
-        self._refill(zygote, quota)
-        return child
+        process = self._spare(quota) or await self._maker.make(quota)
+        self._refill(quota)
+        return process
 
     async def close(self) -> None:
-        """Kill every child and the zygote; nothing is left when this returns. Legal twice."""
+        """Kill every process; nothing is left when this returns. Legal twice."""
         making, self._making = self._making, set()
         for task in making:
             task.cancel()
-        zygote, self._zygote = self._zygote, None
         self._spares.clear()
-        if zygote is not None:
-            await zygote.close()
-        for child in self._taken:
-            if child.output is not None:
-                child.output.close()
-        self._taken.clear()
+        await self._maker.close()
 
-    async def _started(self) -> Zygote:
+    async def _start(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._starting is None or (self._zygote is not None and self._zygote.loop is not loop):
-            self._starting = asyncio.Lock()
+        if self._loop is not loop:
+            self._loop, self._starting = loop, asyncio.Lock()
         async with self._starting:
-            if self._zygote is not None and self._zygote.is_alive and self._zygote.loop is loop:
-                return self._zygote
-            await self.close()
-            self._zygote = await Zygote.start(self.launch)
-            return self._zygote
+            if not self._maker.is_alive:
+                await self.close()
+                await self._maker.start()
 
-    def _spare(self, quota: Quota) -> SealedChild | None:
+    def _spare(self, quota: Quota) -> JailedProcess | None:
         while self._spares:
-            child = self._spares.popleft()
-            if not child.is_dead and child.quota == quota:
-                return child
-            child.kill()
+            process = self._spares.popleft()
+            if not process.is_dead and process.quota == quota:
+                return process
+            process.kill()
         return None
 
-    def _refill(self, zygote: Zygote, quota: Quota) -> None:
-        self._taken = {child for child in self._taken if not child.is_dead or child.has_output}
+    def _refill(self, quota: Quota) -> None:
         for _ in range(self._size - len(self._spares) - len(self._making)):
-            task = asyncio.create_task(self._add_spare(zygote, quota))
+            task = asyncio.create_task(self._add_spare(quota))
             self._making.add(task)
             task.add_done_callback(self._making.discard)
 
-    async def _add_spare(self, zygote: Zygote, quota: Quota) -> None:
-        with suppress(HatchwayError):  # the next action that needs a child tells what is wrong
-            child = await SealedChild.spawned(zygote, quota)
-            if zygote is self._zygote and quota == self._quota:
-                self._spares.append(child)
+    async def _add_spare(self, quota: Quota) -> None:
+        with suppress(HatchwayError):  # the next action that needs a process tells what is wrong
+            process = await self._maker.make(quota)
+            if quota == self._quota:
+                self._spares.append(process)
             else:
-                child.kill()
+                process.kill()

@@ -7,24 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxUnavailable
-from hatchway.core.results import Tier
 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _CLONE = Path("/proc/sys/kernel/unprivileged_userns_clone")
 _MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
 
 
-def refusal(tier: Tier, told: dict[str, Any]) -> HatchwayError:
-    """The error for a jail that could not be built, from what the zygote said."""
+def refusal(told: dict[str, Any]) -> HatchwayError:
+    """The error for namespaces that could not be built, from what the zygote said."""
     reason, number = told["failed"], told["errno"]
     if told["is_grant"]:
         return InvalidSetting(f"cannot show {reason}", hint="give a workspace_root and file_mounts that can be read")
-    return SandboxUnavailable(f"the {tier} tier is refused here: {reason}", hint=_hint(tier, number))
+    return SandboxUnavailable(f"the namespaces tier is refused here: {reason}", hint=_hint(number))
 
 
-def _hint(tier: Tier, number: int) -> str:
-    if tier == "landlock":
-        return "it needs Linux 6.12 or later with Landlock enabled (lsm=landlock,…): see `hatchway doctor`"
+def _hint(number: int) -> str:
     if _says(_APPARMOR, "1"):
         return "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     if _says(_CLONE, "0"):

@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from hatchway.core.constraints import CodeConstraints
-from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed, SandboxUnavailable
+from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed
 from hatchway.core.grants import FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
-from hatchway.sandboxes.jail.child import SealedChild
 from hatchway.sandboxes.jail.execution import FilesExecution
+from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.jail.interpreter import interpreter_files
 from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.pool import Pool
 from hatchway.sandboxes.jail.session import JailSession
+from hatchway.sandboxes.jail.walls import Walls
 
 SPARES = 4
 
@@ -53,21 +54,30 @@ class JailSandbox(CodeSandbox):
         spares: int = SPARES,
     ) -> None:
         self._launch = Launch(
-            tier=tier or "namespaces",
             interpreter=interpreter_files(None if python is None else os.fspath(python)),
             workspace=_workspace(workspace_root),
             mounts=as_file_mounts(file_mounts),
             environment=dict(env or {}),
         )
-        self.tier: Tier = self._launch.tier
+        self._walls = Walls(self._launch, tier)
+        self._pool = Pool(self._walls, spares)
         self.constraints = CodeConstraints()
-        self._pool = Pool(self._launch, spares)
         self._running: set[GuestExecution] = set()
 
     @property
+    def tier(self) -> Tier:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The wall that holds; before the first action the one that was forced, or that a launch would get now."""
+        return self._walls.tier or self.probe().tier or "landlock"
+
+    @property
     def hash_seed(self) -> int:
-        """`PYTHONHASHSEED` of every interpreter of this jail."""
+        """`PYTHONHASHSEED` of every interpreter behind namespaces."""
         return self._launch.hash_seed
+
+    @property
+    def weaker_because(self) -> str:
+        """Why the wall is not the strongest one; empty when it is, or when it was forced."""
+        return self._walls.weaker_because
 
     async def execute(
         self,
@@ -113,7 +123,7 @@ class JailSandbox(CodeSandbox):
 
     async def _begin(
         self,
-        child: SealedChild,
+        child: JailedProcess,
         code: str,
         functions: Functions,
         inputs: Mapping[str, Any] | None,
@@ -126,7 +136,7 @@ class JailSandbox(CodeSandbox):
             child,
             child.transport,
             limits=limits,
-            tier=self.tier,
+            tier=self._walls.tier or "landlock",
             is_session=is_session,
             on_output=on_output,
             on_end=lambda: self._running.discard(execution),
@@ -153,4 +163,4 @@ async def _probed(cls: type[JailSandbox]) -> Availability:
             assert isinstance(result, ExecutionResult) and result.output == 2
     except HatchwayError as e:
         return Availability(state="installed_but_unusable", reason=e.message, hint=e.hint)
-    return Availability(state="usable", tier=result.tier)
+    return Availability(state="usable", tier=result.tier, reason=sandbox.weaker_because)

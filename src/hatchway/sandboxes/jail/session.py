@@ -9,8 +9,8 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
-from hatchway.sandboxes.jail.child import SealedChild
 from hatchway.sandboxes.jail.execution import FilesExecution
+from hatchway.sandboxes.jail.jailed_process import JailedProcess
 
 GONE = "the session is gone: its interpreter died, was killed or was evicted"
 
@@ -25,7 +25,7 @@ class JailSession(CodeSession):
     """
 
     def __init__(
-        self, child: SealedChild, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]]
+        self, child: JailedProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]]
     ) -> None:
         self._child, self._limits, self._begin = child, limits, begin
         self._current: GuestExecution | None = None

@@ -52,7 +52,7 @@ class Zygote:
             async with asyncio.timeout(START_SECONDS):
                 told = await zygote._link.first_message()
             if "failed" in told:
-                raise refusal(launch.tier, told)
+                raise refusal(told)
         except TimeoutError as e:
             await zygote.close()
             raise SandboxCrashed(f"the jail did not start in {START_SECONDS:g} s", hint="hatchway doctor") from e

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pydantic_monty as pm
@@ -25,12 +25,12 @@ from hatchway.sandboxes.monty import failures
 from hatchway.sandboxes.monty.checkpoint import Checkpoint
 from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.files import Files
-from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import LATER, Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.printed import Printed
-from hatchway.sandboxes.monty.styles import Styles, not_awaited
+from hatchway.sandboxes.monty.source import Source, not_awaited
 from hatchway.sandboxes.monty.values import TooLarge, from_guest, into_guest
 
 
@@ -46,8 +46,6 @@ class Action:
     environ: Mapping[str, str]
     is_session: bool = False
     """The worker is kept when the action ends."""
-    on_end: Callable[[], None] = field(default=lambda: None)
-    """Called once when the action has ended."""
 
 
 class MontyExecution(CodeExecution):
@@ -61,8 +59,10 @@ class MontyExecution(CodeExecution):
 
     def __init__(self, action: Action, lease: Lease, *, before: Checkpoint | None = None) -> None:
         self._action, self._lease = action, lease
+        self.on_end: Callable[[MontyExecution], object] = lambda _: None
+        """Called once when the action has ended."""
         self._feed = before.feed if before else lease.feeds
-        self._styles = Styles(action.code, f"<python-input-{self._feed}>")
+        self._source = Source(action.code, f"<python-input-{self._feed}>")
         self._end: ExecutionResult | HatchwayError | None = None
         self._asker: asyncio.Future[None] | None = None
         self._clock = RunClock(action.limits.wall_seconds, self._on_time_over, ran=before.ran if before else 0.0)
@@ -74,9 +74,7 @@ class MontyExecution(CodeExecution):
         if before is None:
             self._ledger = Ledger(action.limits)
         else:
-            self._ledger = Ledger(
-                action.limits, pending=before.pending, unstarted=before.unstarted, made=before.made
-            )
+            self._ledger = Ledger(action.limits, pending=before.pending, unstarted=before.unstarted, made=before.made)
             self._machine.answers |= before.answers
 
     def begin(self, bindings: Mapping[str, Any]) -> None:
@@ -169,7 +167,7 @@ class MontyExecution(CodeExecution):
         is_async = offer.styles.get(name)
         if is_async is None:
             return offer.unknown(name)
-        if fault := self._styles.fault(name, stop, is_async=is_async):
+        if fault := self._source.style_fault(name, stop, is_async=is_async):
             return {"exc_type": "TypeError", "message": fault}
         try:
             call = self._call(name, stop)
@@ -203,6 +201,7 @@ class MontyExecution(CodeExecution):
             return
         try:
             value = from_guest(output, limit=limits.value_bytes, tool_of=self._tool_of)
+            value = value if value is None or self._source.ends_in_expression else None
         except NotPortable as e:
             self._finish(CodeRuntimeError(f"TypeError: {e.path('output')} {e.reason}"), is_run_over=True)
         except TooLarge:
@@ -242,8 +241,10 @@ class MontyExecution(CodeExecution):
     def _never_awaited(self) -> CodeRuntimeError:
         call = next(iter(self._ledger.unstarted.values()))
         place = self._ledger.places.get(call.call_id)
-        line = self._styles.line_of(place) if place else None
-        shown = f'Traceback (most recent call last):\n  File "<action>", line {line[0]}\n    {line[1]}\n' if line else ""
+        line = self._source.line_of(place) if place else None
+        shown = (
+            f'Traceback (most recent call last):\n  File "<action>", line {line[0]}\n    {line[1]}\n' if line else ""
+        )
         return CodeRuntimeError(f"{shown}TypeError: {not_awaited(call.function_name)}")
 
     def _result(self, output: Any) -> ExecutionResult:
@@ -266,7 +267,7 @@ class MontyExecution(CodeExecution):
             self._lease.kill()
         if not self._action.is_session or self._lease.is_dead:
             self._lease.give_back()
-        self._action.on_end()
+        self.on_end(self)
         self._wake()
 
     def _wake(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import pydantic_monty as pm
 
-from hatchway.core.errors import InvalidSetting
 from hatchway.core.grants import INPUT_ROOT, FileMount
 
 
@@ -49,19 +48,6 @@ class Files:
         files = [m for m in self._mounts if not Path(m.host_path).is_dir()]
         mounts = [pm.MountDir(host_path=m.host_path, virtual_path=m.mount_path, mode="read-only") for m in directories]
         return {"mount": mounts, "os": _ReadOnly(files), "cwd": str(INPUT_ROOT)}
-
-
-def check_apart(mounts: Sequence[FileMount]) -> None:
-    """Monty takes no directory twice, as that would let the looser mount open the stricter one.
-
-    Raises:
-        InvalidSetting: One mounted directory is, or is inside, another.
-    """
-    directories = [Path(m.host_path) for m in mounts if Path(m.host_path).is_dir()]
-    for index, one in enumerate(directories):
-        for other in directories[:index]:
-            if one.is_relative_to(other) or other.is_relative_to(one):
-                raise InvalidSetting(f"the mounts {other} and {one} overlap: mount the outer one only")
 
 
 class _ReadOnly(pm.OSAccess):

@@ -18,14 +18,13 @@ import pydantic_monty as pm
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.sandboxes.monty import system
 from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.typecheck import CHECK_SECONDS, TypeChecks
 from hatchway.sandboxes.monty.worker import WorkerCommand
 
 MOST_WORKERS = 128
 """Executions alive at one time; more of them wait for a worker."""
 DEADLINE_GRACE = 0.03
 """Seconds past its limit after which a worker that does not stop by itself is killed."""
-CHECK_SECONDS = 10.0
-"""Seconds a type check may take; its limit on running code is zero, so this grace is all it has."""
 
 
 class Pool:
@@ -38,6 +37,8 @@ class Pool:
     def __init__(self, *, is_sealed: bool) -> None:
         self._command = WorkerCommand(is_sealed=is_sealed)
         self._leases: set[Lease] = set()
+        self.checks = TypeChecks(self.lease)
+        """The workers kept for type checks."""
         self._monty = pm.AsyncMonty(
             binary_path=self._command.path,
             min_processes=1,
@@ -80,8 +81,10 @@ class Pool:
 
     async def close(self) -> None:
         """End every worker."""
-        for lease in tuple(self._leases):
+        left = [lease for lease in self._leases if not lease.is_over]
+        for lease in left:
             lease.kill()
+        await asyncio.gather(*[lease.given_back() for lease in left])
         await self._monty.__aexit__(None, None, None)
         self.discard()
 

@@ -1,22 +1,134 @@
-"""MontySandbox: the embedded sandbox. Nothing to set up, a fresh interpreter in a fraction of a millisecond."""
+"""MontySandbox: the embedded sandbox. Nothing to set up, and a fresh interpreter in a fraction of a millisecond."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakSet
 
-from hatchway.core.calls import as_signature
-from hatchway.core.errors import InvalidSetting, MissingExtra, SandboxCrashed
+from hatchway.core.errors import InvalidSetting, MissingExtra
 from hatchway.core.grants import INPUT_ROOT, FileMount, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
 from hatchway.core.results import Tier
-from hatchway.core.sandbox import Availability, CodeSandbox, Functions, OnOutput
+from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.monty.constraints import MONTY
+from hatchway.sandboxes.monty.probe import INSTALL, probe
 
 if TYPE_CHECKING:
     from hatchway.sandboxes.monty.runtime import Runtime
-    from hatchway.sandboxes.monty.execution import MontyExecution
-    from hatchway.sandboxes.monty.session import MontySession
+
+
+class MontySandbox(CodeSandbox):
+    """Runs code in Monty, a Python interpreter in Rust that has no way out but its calls.
+
+    All instances share one pool of worker processes. On Linux a worker is also sealed by Landlock and seccomp, so that
+    a hole in the interpreter leads nowhere; the tier is `language` all the same.
+
+    Args:
+        file_mounts: Files and directories the code may read. Nothing can be written.
+        workspace_root: A directory the code may read as `/input`.
+        env: The environment variables of the code; none of the host's are there.
+
+    Raises:
+        InvalidSetting: A mount does not exist, or two of them overlap.
+    """
+
+    name: ClassVar[str] = "monty"
+    constraints = MONTY
+    tier: Tier = "language"
+
+    def __init__(
+        self,
+        *,
+        file_mounts: Iterable[FileMountInput] = (),
+        workspace_root: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._mounts = as_file_mounts(file_mounts)
+        if workspace_root is not None:
+            self._mounts += as_file_mounts([(Path(workspace_root), str(INPUT_ROOT))])
+        _check_apart(self._mounts)
+        self._env = dict(env or {})
+        self._running: Runtime | None = None
+
+    async def execute(
+        self,
+        code: str,
+        functions: Functions = (),
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> CodeExecution:
+        """As the contract says.
+
+        Raises:
+            TypeError: The code is no text.
+        """
+        return await (await self._runtime()).execute(
+            _text(code), functions, inputs or {}, limits or Limits(), on_output
+        )
+
+    @asynccontextmanager
+    async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
+        """As the contract says; the memory limit is one for the whole session."""
+        async with (await self._runtime()).session(limits or Limits()) as session:
+            yield session
+
+    async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
+        """As the contract says; the mounts and variables are those of this sandbox."""
+        return await (await self._runtime()).restore(checkpoint, on_output)
+
+    @asynccontextmanager
+    async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
+        """As the contract says."""
+        async with (await self._runtime()).restored_session(checkpoint) as session:
+            yield session
+
+    async def type_check(self, code: str, prefix_code: str = "") -> None:
+        """As the contract says; a check that takes too long or too much memory is a `CodeTypeError` too."""
+        await (await self._runtime()).type_check(_text(code), prefix_code)
+
+    @classmethod
+    def probe(cls) -> Availability:
+        """As the contract says; the reason tells what the kernel adds to the interpreter's wall."""
+        return probe()
+
+    async def aclose(self) -> None:
+        """As the contract says; the last sandbox that closes ends the workers."""
+        running, self._running = self._running, None
+        if running is not None:
+            await running.aclose()
+
+    async def _runtime(self) -> Runtime:
+        if self._running is None:
+            made = await asyncio.to_thread(_runtime_class)  # the import takes longer than the loop may stand still
+            self._running = self._running or made(self._mounts, self._env)
+        return self._running
+
+
+def _runtime_class() -> type[Runtime]:
+    try:
+        from hatchway.sandboxes.monty.runtime import Runtime
+    except ImportError as e:
+        missing = MissingExtra(f"the package {e.name or 'pydantic_monty'}", "monty")
+        missing.hint = INSTALL  # the base install has it: there is no extra to name
+        raise missing from e
+    return Runtime
+
+
+def _text(code: str) -> str:
+    if not isinstance(code, str):
+        raise TypeError(f"code must be a str, not {type(code).__name__}")
+    return code
+
+
+def _check_apart(mounts: Sequence[FileMount]) -> None:
+    """Monty takes no directory twice: a looser mount would open a stricter one."""
+    directories = [Path(m.host_path) for m in mounts if Path(m.host_path).is_dir()]
+    for index, one in enumerate(directories):
+        for other in directories[:index]:
+            if one.is_relative_to(other) or other.is_relative_to(one):
+                raise InvalidSetting(f"the mounts {other} and {one} overlap: mount the outer one only")

@@ -43,7 +43,7 @@ class MontySession(CodeSession):
         """As the contract says."""
         self._check_idle()
         self._current = self._start(
-            self._lease, code, functions, inputs=inputs, limits=limits or self._limits, on_output=on_output
+            self._lease, code, functions, inputs=inputs or {}, limits=limits or self._limits, on_output=on_output
         )
         return self._current
 

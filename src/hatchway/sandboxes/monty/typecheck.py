@@ -1,4 +1,4 @@
-"""Type checks in kept workers: the first check against a set of stubs costs tens of milliseconds, later ones less than one.
+"""Type checks in kept workers: the first check against a set of stubs takes tens of milliseconds, later ones one.
 
 The checker of Monty runs before the code does. Given no time at all, the code stops before its first step, so a check
 that passes ends in that timeout, and nothing of it stays for the next one.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import pydantic_monty as pm
 
-from hatchway.core.errors import CodeExecutionError, CodeLimitError, CodeTypeError, SandboxCrashed
-from hatchway.core.errors import CodeSyntaxError
+from hatchway.core.errors import CodeExecutionError, CodeLimitError, CodeSyntaxError, CodeTypeError, SandboxCrashed
 from hatchway.core.limits import MIB, Limits
 from hatchway.sandboxes.monty import failures
 from hatchway.sandboxes.monty.lease import Lease
-from hatchway.sandboxes.monty.pool import CHECK_SECONDS, Pool
 
+CHECK_SECONDS = 10.0
+"""Seconds a type check may take; its limit on running code is zero, so the pool's grace is all it has."""
 KEPT = 4
 """Workers kept for checks, each for one set of stubs."""
 AT_ONCE = 4
@@ -29,11 +31,21 @@ _LIMITS: pm.ResourceLimits = {"max_turn_duration_secs": 0.0, "max_memory": 1024 
 _NO_TIME = "turn time limit exceeded"
 
 
-class TypeChecks:
-    """The kept check workers of one pool."""
+class LeaseWorker(Protocol):
+    """How a worker is had from the pool."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __call__(self, limits: pm.ResourceLimits, *, stubs: str | None = None) -> Awaitable[Lease]: ...
+
+
+class TypeChecks:
+    """The kept check workers of one pool.
+
+    Args:
+        lease: Gives a worker that checks types.
+    """
+
+    def __init__(self, lease: LeaseWorker) -> None:
+        self._lease = lease
         self._idle: OrderedDict[str, Lease] = OrderedDict()
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -46,7 +58,7 @@ class TypeChecks:
         """
         turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with turns:
-            lease = self._idle.pop(stubs, None) or await self._pool.lease(_LIMITS, stubs=stubs)
+            lease = self._idle.pop(stubs, None) or await self._lease(_LIMITS, stubs=stubs)
             try:
                 found = await _found(lease, code)
             except BaseException:
@@ -56,11 +68,6 @@ class TypeChecks:
             self._keep(stubs, lease)
         if found is not None:
             raise found
-
-    def close(self) -> None:
-        """Give the workers back."""
-        while self._idle:
-            self._idle.popitem()[1].give_back()
 
     def _keep(self, stubs: str, lease: Lease) -> None:
         if lease.is_over or lease.feeds >= CHECKS_PER_WORKER:

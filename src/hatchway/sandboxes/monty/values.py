@@ -15,9 +15,10 @@ from hatchway.core import codec
 from hatchway.core.codec import NotPortable
 from hatchway.core.errors import ValueNotPortable
 from hatchway.core.values import not_portable
-from hatchway.sandboxes.monty.styles import not_awaited
+from hatchway.sandboxes.monty.source import not_awaited
 
 _PLAIN = frozenset({bool, type(None), float, dt.date, dt.timedelta, Decimal})
+_PLAIN_ZONES = frozenset({type(None), dt.timezone})
 _SMALL = 8
 """Bytes counted for a number, a date, a bracket."""
 _ADVICE = "use plain data (str(), int(), list(), dict() make it)"
@@ -65,7 +66,8 @@ class _Inward:
         if depth > codec.MAX_DEPTH:
             raise NotPortable(f"is nested deeper than {codec.MAX_DEPTH} levels, or contains itself")
         if kind is list or kind is tuple:
-            return kind(self._items(value, depth))
+            items = self._items(value, depth)
+            return items if kind is list else tuple(items)
         if kind is dict:
             return self._dict(value, depth)
         return self._other(value, kind, depth)
@@ -74,10 +76,9 @@ class _Inward:
         if kind is bytes:
             return self._count(len(value), value)
         if kind is set or kind is frozenset:
-            return kind(_hashable(self._items(value, depth)))
-        if kind is dt.datetime or kind is dt.time:
-            if value.tzinfo is None or type(value.tzinfo) is dt.timezone:
-                return self._count(_SMALL, value)
+            return _set(kind, self._items(value, depth))
+        if (kind is dt.datetime or kind is dt.time) and type(value.tzinfo) in _PLAIN_ZONES:
+            return self._count(_SMALL, value)
         if issubclass(kind, UUID):
             return self._text(str(value))
         return self.copy(codec.unpack(codec.pack(value, depth)), depth + 1)  # the codec knows every other kind
@@ -169,7 +170,7 @@ class _Outward:
             return tuple(items), size
         if kind is set or kind is frozenset:
             items, size = self._items(value, depth)
-            return kind(_hashable(items)), size
+            return _set(kind, items), size
         if kind is pm.MontyClassProxy and value.is_dataclass:
             return self._dict(value.attributes, depth)
         raise NotPortable(f"is {_described(value, kind)}, which cannot cross the wall: {_ADVICE}")
@@ -202,19 +203,27 @@ class _Outward:
 
     def _text(self, value: str, depth: int) -> tuple[str, int]:
         if value[-1:] in (">", ")") and (found := _REPR.fullmatch(value)):
-            what = f"the view or range {value:.60}" if found["view"] else f"a {found['object'].split()[0]} ({value:.60})"
+            what = (
+                f"the view or range {value:.60}" if found["view"] else f"a {found['object'].split()[0]} ({value:.60})"
+            )
             raise NotPortable(f"is {what}, which cannot cross the wall: {_ADVICE}")
         if depth and value in _CYCLES:
             raise NotPortable("contains itself")
         if future := _FUTURE.fullmatch(value):
             tool = self._tool_of(int(future[1]))
-            raise NotPortable(f"is a call that was not awaited: {not_awaited(tool) if tool else 'write await before it'}")
+            raise NotPortable(
+                f"is a call that was not awaited: {not_awaited(tool) if tool else 'write await before it'}"
+            )
         return value, len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
 
     def _checked(self, copied: tuple[Any, int]) -> tuple[Any, int]:
         if copied[1] > self._limit:
             raise TooLarge
         return copied
+
+
+def _set(kind: type[Any], items: list[Any]) -> set[Any] | frozenset[Any]:
+    return set(_hashable(items)) if kind is set else frozenset(_hashable(items))
 
 
 def _hashable(items: list[Any]) -> list[Any]:

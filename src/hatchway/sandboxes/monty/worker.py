@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pydantic_monty as pm
 from platformdirs import user_cache_path
 from pydantic_monty._binary import find_monty_binary
 
@@ -76,3 +77,17 @@ def walls() -> list[str]:
     except (OSError, subprocess.SubprocessError):
         return []
     return told.stdout.split()
+
+
+def trial(*, is_sealed: bool) -> str:
+    """Run code in a worker of a pool of its own; what went wrong, or nothing."""
+    command = WorkerCommand(is_sealed=is_sealed)
+    try:
+        with pm.Monty(binary_path=command.path, max_processes=1, request_timeout=_PROBE_SECONDS) as pool:
+            with pool.checkout() as session:
+                output = session.feed_run("1 + 1")
+    except (pm.MontyError, OSError, RuntimeError) as e:
+        return f"a worker does not run: {e}"
+    finally:
+        command.remove()
+    return "" if output == 2 else f"1 + 1 gave {output!r}"

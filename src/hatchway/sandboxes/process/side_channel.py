@@ -81,5 +81,3 @@ class SideChannel:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-

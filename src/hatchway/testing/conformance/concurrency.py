@@ -81,6 +81,7 @@ async def check_loop_alive(sandbox: CodeSandbox) -> None:
     gaps: list[float] = []
     for _ in range(3):  # a busy machine makes gaps too: the best of three counts
         watch = asyncio.ensure_future(_longest_gap())
+        await asyncio.sleep(0)  # the watch begins now, not after the first gap
         await failure(sandbox, CodeTimeoutError, "while True:\n    pass", limits=Limits(wall_seconds=0.5))
         watch.cancel()
         gaps.append(await watch)

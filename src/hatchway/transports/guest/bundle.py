@@ -34,5 +34,6 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def load(sources):
-    """Make `import _hatchway_guest.NAME` work for every NAME in `sources`."""
-    sys.meta_path.insert(0, Bundle(sources))
+    """Make `import _hatchway_guest.NAME` work for every NAME in `sources`; a guest of ours has the files already."""
+    if PACKAGE not in sys.modules:
+        sys.meta_path.insert(0, Bundle(sources))

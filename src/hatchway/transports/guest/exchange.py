@@ -10,6 +10,7 @@ import _thread
 from . import codec, idleness
 from .async_call import AsyncCall
 
+_ELECT = -1  # in place of a thread's id: a leader is chosen and about to wake up
 FIRST_LOOK, LAST_LOOK = 0.002, 0.1  # seconds between looks at whether all other threads have come to rest
 
 
@@ -136,15 +137,14 @@ class Exchange:
             self.send_buffered()
         call_id = self.register(slot)
         leads = self._enter(slot)
-        self.waiting[me] = slot
         try:
-            self.send(head % call_id + arguments, may_claim=True)
+            self.send(head % call_id + arguments, waits_on=slot)
             if leads:
                 self._lead(slot)
             else:
                 self._follow(slot)
         finally:
-            del self.waiting[me]
+            self.waiting.pop(me, None)
             self._leave(slot, call_id)
         return slot.reply
 
@@ -176,18 +176,17 @@ class Exchange:
         with self._lock:
             self._slots.pop(call_id.decode("ascii"), None)
 
-    def send(self, frames, may_claim=False):
-        """Send messages, each ended by `}` and a newline; say on the last one if everything stands still now."""
+    def send(self, frames, waits_on=None):
+        """Send messages, each ended by `}` and a newline. A thread that then waits says on what, and on the last
+        message that everything stands still, if it does: not before its own message is out, or others would."""
         with self._sending:
             self._claimed = -1
-            if may_claim and idleness.all_blocked(self.waiting):
-                self._claimed = self.answers
-                frames = b'%s,"idle":%d}\n' % (frames[:-2], self.answers)
+            if waits_on is not None:
+                self.waiting[_thread.get_ident()] = waits_on
+                if idleness.all_blocked(self.waiting):
+                    self._claimed = self.answers
+                    frames = b'%s,"idle":%d}\n' % (frames[:-2], self.answers)
             self.channel.send(frames)
-
-    def has_claimed(self):
-        """Whether the host knows of the present standstill."""
-        return self._claimed == self.answers
 
     def claim(self):
         """Tell the host that nothing can go on, once per standstill."""
@@ -242,6 +241,7 @@ class Exchange:
                 follower = self._followers.pop(0)
                 if follower.reply is None:
                     follower.is_leader = True
+                    self._leader = _ELECT
                     self._leader = -1  # handed on, but not awake yet: its old holder may call again meanwhile
                     follower.rouse()
                     return

@@ -87,6 +87,7 @@ class Interpreter:
             return
         os.environ.update(order["env_vars"])
         exec(compile(order["stub_code"], "<stub>", "exec", dont_inherit=True), self._namespace)
+        tools.limit(self._namespace, order["limits"]["value_bytes"])
 
     def _run_coroutine(self, coroutine):
         import asyncio

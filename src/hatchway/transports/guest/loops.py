@@ -50,12 +50,12 @@ class LoopCalls:
         if self._pending == 0:
             return False
         may_claim = timeout is None and not self.loop._ready and self._watches_nothing_else()
-        if may_claim:
-            exchange.waiting[_thread.get_ident()] = self
         if self._buffer:
             frames, self._buffer = b"".join(self._buffer), []
             exchange.flush()
-            exchange.send(frames, may_claim)
+            exchange.send(frames, waits_on=self if may_claim else None)
+        elif may_claim:
+            exchange.waiting[_thread.get_ident()] = self
         return may_claim
 
     def rest(self, select):

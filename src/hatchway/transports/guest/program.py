@@ -1,7 +1,8 @@
-"""Tools inside a plain program: what the source in `TransportConfig.stub_code` sets up before the action's own text.
+"""Tools over HTTP in a namespace: what the source in `TransportConfig.stub_code` sets up before the action's text.
 
-It leaves two names there: `_hatchway_complete(value)` tells the host the output, `_hatchway_run(source)` runs an
-action as every guest does (value of the last expression, top-level `await`, its own line numbers) and tells the end.
+In a guest of ours that is all, for the guest runs the action and tells its end. In a plain interpreter it leaves two
+more names: `_hatchway_complete(value)` tells the host the output, and `_hatchway_run(source)` runs an action as every
+guest does (value of the last expression, top-level `await`, its own line numbers) and tells how it ended.
 """
 
 import atexit
@@ -18,25 +19,45 @@ from .http_client import HostClient, HostRefused, HostUnreachable
 
 OVER = "the program has told the host that it is over"
 UNSAID = "the program ended without saying so: it called exit, or nothing told its output"
+GUEST = __package__ + ".interpreter"
+
+
+def attach(namespace, specs, value_bytes):
+    """Define the tools; the host is found by the environment, which keeps nothing of it."""
+    client = HostClient(os.environ.pop("HATCHWAY_CALLBACK_URL"), os.environ.pop("HATCHWAY_CALLBACK_TOKEN"))
+    exchange = Exchange(HttpChannel(client), _flush)
+    exchange.open(1, value_bytes)
+    tools.bind(specs, exchange, namespace)
+    os.register_at_fork(after_in_child=exchange.after_fork_in_child)
+    if GUEST in sys.modules:
+        _replace(namespace, exchange)
+    else:
+        program = Program(namespace, specs, client, exchange, stub_lines=sys._getframe(1).f_lineno)
+        namespace["_hatchway_complete"], namespace["_hatchway_run"] = program.complete, program.run
+
+
+def _replace(namespace, exchange):
+    """In a session, give back what the last action had."""
+    last = namespace.get("_hatchway_exchange")
+    namespace["_hatchway_exchange"] = exchange
+    if last is not None:
+        last.close("the action that made this call is over")
+        last.channel.close()
 
 
 class Program:
-    """A program with tools, and what its host is told about its end."""
+    """A program in a plain interpreter, and what its host is told about its end."""
 
-    def __init__(self, namespace, specs, value_bytes):
-        self._client = HostClient(os.environ.pop("HATCHWAY_CALLBACK_URL"), os.environ.pop("HATCHWAY_CALLBACK_TOKEN"))
+    def __init__(self, namespace, specs, client, exchange, stub_lines):
         self._namespace = namespace
-        self._stub_lines = sys._getframe(1).f_lineno
         self._styles = {spec["name"]: spec["is_async"] for spec in specs}
-        self._channel = HttpChannel(self._client)
-        self._exchange = Exchange(self._channel, _flush)
-        self._exchange.open(1, value_bytes)
+        self._client = client
+        self._exchange = exchange
+        self._stub_lines = stub_lines
+        self._owner = os.getpid()
         self._is_over = False
-        tools.bind(specs, self._exchange, namespace)
         builtins.ToolError, builtins.ToolDenied = tools.ToolError, tools.ToolDenied
-        namespace["_hatchway_complete"], namespace["_hatchway_run"] = self.complete, self.run
         self._print_error, sys.excepthook = sys.excepthook, self._on_error
-        os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self._on_exit)
 
     def complete(self, output=None):
@@ -74,7 +95,7 @@ class Program:
             pass  # the host has ended this execution itself, or is gone
 
     def _end(self, message):
-        if not self._is_over:
+        if not self._is_over and self._owner == os.getpid():
             self._is_over = True
             _flush()
             self._exchange.close(OVER)
@@ -90,13 +111,10 @@ class Program:
         line = int(shown.group(2))
         return shown.group(1) + str(line - self._stub_lines if line > self._stub_lines else line)
 
-    def _after_fork(self):
-        self._is_over = True
-        self._exchange.after_fork_in_child()
-
     def _on_exit(self):
         self._fail("runtime", UNSAID)
-        self._channel.close()
+        if self._owner == os.getpid():
+            self._exchange.channel.close()
 
 
 def _run_coroutine(coroutine):

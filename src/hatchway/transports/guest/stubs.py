@@ -24,7 +24,10 @@ def title(name, stub):
     import inspect
 
     shown = signature(stub)
-    parameters = [p.replace(annotation=_Text(p.annotation)) if p.annotation is not p.empty else p for p in shown.parameters.values()]
+    parameters = [
+        p.replace(annotation=_Text(p.annotation)) if p.annotation is not p.empty else p
+        for p in shown.parameters.values()
+    ]
     back = shown.return_annotation
     back = back if back is inspect.Signature.empty else _Text(back)
     return name + str(inspect.Signature(parameters, return_annotation=back))

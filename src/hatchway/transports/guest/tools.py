@@ -105,6 +105,13 @@ def bind(specs, exchange, namespace):
     return tools
 
 
+def limit(namespace, value_bytes):
+    """Hold tools that came with their own channel to this action's limit."""
+    for value in namespace.values():
+        if isinstance(value, Tool):
+            value._exchange.value_bytes = min(value._exchange.value_bytes, value_bytes)
+
+
 def error_of(reply):
     """The exception an error message stands for: builtin classes keep their class, others become a ToolError."""
     name, message = reply["error_type"], reply["message"]

@@ -126,15 +126,17 @@ def close_all_but(kept: set[int]) -> None:
         low = fd + 1
 
 
-def drop_capabilities() -> None:
-    """Give up every capability, for good: bounding, ambient, permitted, effective, inheritable."""
+def drop_bounds() -> None:
+    """Give up the right to ever gain a capability. Needs CAP_SETPCAP; without it there is nothing to gain."""
     for number in range(64):
         if _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
             break  # past the last one this kernel knows
-    try:
-        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-    except OSError:
-        pass  # a kernel without ambient capabilities has none to clear
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, for good: bounding, ambient, permitted, effective, inheritable."""
+    drop_bounds()
+    _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     _checked(_libc.capset(header, b"\0" * 24), "capset")
 

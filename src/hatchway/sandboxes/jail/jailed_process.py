@@ -1,0 +1,68 @@
+"""What both tiers offer: a sealed process with a guest in it, and who makes such processes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hatchway.sandboxes.guest_process import GuestProcess
+from hatchway.sandboxes.jail.launch import Quota
+from hatchway.sandboxes.jail.output import OutputFolder
+from hatchway.transports.stdio import StdinStdoutTransport
+
+
+class JailedProcess(GuestProcess, Protocol):
+    """A sealed process for one action, or for the actions of one session."""
+
+    @property
+    def quota(self) -> Quota:
+        """The limits it was born with."""
+        ...
+
+    @property
+    def transport(self) -> StdinStdoutTransport:
+        """The channel to its guest."""
+        ...
+
+    @property
+    def output(self) -> OutputFolder | None:
+        """Its `/output`; None without a file surface."""
+        ...
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it takes no more actions."""
+        ...
+
+    async def wait_gone(self) -> None:
+        """Until everything of it is dead."""
+        ...
+
+
+class TierMaker(Protocol):
+    """Builds one wall on one event loop, and makes processes behind it."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can make processes on the running loop."""
+        ...
+
+    async def start(self) -> None:
+        """Build the wall.
+
+        Raises:
+            SandboxUnavailable: The system refuses a part of it.
+            SandboxCrashed: It died while starting.
+        """
+        ...
+
+    async def make(self, quota: Quota) -> JailedProcess:
+        """A new sealed process.
+
+        Raises:
+            SandboxCrashed: The wall's own process is gone, or the machine has no room.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Kill everything it made; nothing is left when this returns. Legal twice."""
+        ...

@@ -1,0 +1,90 @@
+"""Which wall a jail gets: the forced one, or the stronger one that the system lets us build. Never silently a weaker."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
+from hatchway.core.limits import Limits
+from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
+from hatchway.sandboxes.jail.landlock import LandlockTier
+from hatchway.sandboxes.jail.launch import Launch, Quota
+from hatchway.sandboxes.jail.namespaces import NamespacesTier
+
+JailTier = Literal["namespaces", "landlock"]
+_log = logging.getLogger("hatchway")
+
+
+class Walls:
+    """The maker of a jail's processes; decides about the tier when it first starts.
+
+    Args:
+        launch: The jail.
+        tier: The tier to have, or none; None takes the strongest.
+    """
+
+    def __init__(self, launch: Launch, tier: JailTier | None) -> None:
+        self.tier: JailTier | None = tier
+        """The tier in force; None until it is decided."""
+        self.weaker_because = ""
+        """Why it is not the strongest tier; empty when it is, or when it was forced."""
+        self._is_forced = tier is not None
+        self._launch = launch
+        self._maker: TierMaker | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """As `TierMaker` says."""
+        return self._maker is not None and self._maker.is_alive
+
+    async def start(self) -> None:
+        """As `TierMaker` says."""
+        if self.tier is not None:
+            self._maker = _made(self.tier, self._launch)
+            await self._maker.start()
+            return
+        try:
+            await self._try("namespaces")
+        except (SandboxUnavailable, SandboxCrashed) as refused:
+            await self._fall_back(refused)
+
+    async def make(self, quota: Quota) -> JailedProcess:
+        """As `TierMaker` says."""
+        if self._maker is None:
+            raise SandboxCrashed("the jail is closed", hint="run the action again")
+        return await self._maker.make(quota)
+
+    async def close(self) -> None:
+        """As `TierMaker` says."""
+        if self._maker is not None:
+            await self._maker.close()
+
+    async def _try(self, tier: JailTier) -> None:
+        """A tier counts only once a process was sealed by it."""
+        self._maker = _made(tier, self._launch)
+        try:
+            await self._maker.start()
+            process = await self._maker.make(Quota.of(Limits()))
+        except BaseException:
+            await self._maker.close()
+            raise
+        process.kill()
+        self.tier = tier
+
+    async def _fall_back(self, refused: SandboxUnavailable | SandboxCrashed) -> None:
+        try:
+            await self._try("landlock")
+        except (SandboxUnavailable, SandboxCrashed) as also:
+            message = f"no wall can be built here. {refused.message}. {also.message}"
+            raise SandboxUnavailable(message, hint=refused.hint) from also
+        self.weaker_because = f"{refused.message}; {refused.hint}"
+        _log.warning("the jail holds by Landlock only: %s", self.weaker_because)
+
+
+def _made(tier: JailTier, launch: Launch) -> TierMaker:
+    match tier:
+        case "namespaces":
+            return NamespacesTier(launch)
+        case "landlock":
+            return LandlockTier(launch)

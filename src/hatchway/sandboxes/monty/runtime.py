@@ -1,0 +1,197 @@
+"""The running part of a sandbox: its place in the pool, its files, and whatever of it is alive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pydantic_monty as pm
+
+from hatchway.core.calls import as_signature
+from hatchway.core.errors import CheckpointRefused, SandboxCrashed
+from hatchway.core.grants import FileMount
+from hatchway.core.limits import Limits
+from hatchway.core.sandbox import Functions, OnOutput
+from hatchway.sandboxes.monty import pool
+from hatchway.sandboxes.monty.checkpoint import Checkpoint, SessionCheckpoint
+from hatchway.sandboxes.monty.execution import Action, MontyExecution
+from hatchway.sandboxes.monty.files import Files
+from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.machine import Stop
+from hatchway.sandboxes.monty.offer import Offer
+from hatchway.sandboxes.monty.printed import Printed
+from hatchway.sandboxes.monty.session import MontySession
+from hatchway.sandboxes.monty.values import into_guest
+
+T = TypeVar("T")
+_NO_LIMIT = 10**9
+_CLOSED = "the sandbox was closed while the code was running"
+_OWN_STOPS = 1_000_000
+"""Stops that are no calls: names looked up, files read, sleep."""
+
+
+class Runtime:
+    """Executions, sessions and checks of one sandbox.
+
+    Args:
+        mounts: What the code may read.
+        environ: The environment variables of the code.
+    """
+
+    def __init__(self, mounts: Sequence[FileMount], environ: Mapping[str, str]) -> None:
+        self._files = Files(mounts)
+        self._environ = dict(environ)
+        self._executions: set[MontyExecution] = set()
+        self._sessions: set[MontySession] = set()
+
+    async def execute(
+        self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, on_output: OnOutput | None
+    ) -> MontyExecution:
+        """Start code in a fresh interpreter."""
+        bindings = _bindings(inputs, limits)
+        lease = await (await pool.join(self)).lease(_machine_limits(limits))
+        return self._begin(lease, self._action(code, functions, limits, on_output), bindings)
+
+    async def type_check(self, code: str, stubs: str) -> None:
+        """Check code against stubs without running it."""
+        await (await pool.join(self)).checks.check(code, stubs)
+
+    async def restore(self, checkpoint: bytes, on_output: OnOutput | None) -> MontyExecution | None:
+        """The execution of a checkpoint; None when it is refused."""
+        try:
+            before, vm = Checkpoint.unsealed(checkpoint)
+        except CheckpointRefused:
+            return None
+        printed = Printed(before.limits.output_bytes, on_output, stdout=before.stdout, stderr=before.stderr)
+        action = self._made(before.code, Offer(before.styles), before.limits, printed)
+        lease = await (await pool.join(self)).lease({"max_suspensions": _NO_LIMIT})
+        loading = lease.session.load_snapshot(vm, print_callback=printed, **self._files.load_options())
+        stop = await _loaded(lease, loading)
+        if not isinstance(stop, Stop):
+            return None
+        execution = self._kept(MontyExecution(action, lease, before=before))
+        execution.stand_at(stop)
+        return execution
+
+    @asynccontextmanager
+    async def session(self, limits: Limits) -> AsyncGenerator[MontySession]:
+        """A kept interpreter."""
+        lease = await (await pool.join(self)).lease(_session_limits(limits))
+        async with self._open(lease, limits) as session:
+            yield session
+
+    @asynccontextmanager
+    async def restored_session(self, checkpoint: bytes) -> AsyncGenerator[MontySession | None]:
+        """The session of a checkpoint; None when it is refused."""
+        try:
+            before, vm = SessionCheckpoint.unsealed(checkpoint)
+        except CheckpointRefused:
+            yield None
+            return
+        lease = await (await pool.join(self)).lease({"max_suspensions": _NO_LIMIT})
+        if await _loaded(lease, _then_true(lease.session.load_session(vm))) is None:
+            yield None
+            return
+        lease.feeds = before.feeds
+        async with self._open(lease, before.limits) as session:
+            yield session
+
+    async def aclose(self) -> None:
+        """Kill everything that still runs, give the files back and leave the pool."""
+        await asyncio.gather(
+            *[execution.abandon(SandboxCrashed(_CLOSED)) for execution in tuple(self._executions)],
+            *[session.aclose() for session in tuple(self._sessions)],
+        )
+        self._files.close()
+        await pool.leave(self)
+
+    @asynccontextmanager
+    async def _open(self, lease: Lease, limits: Limits) -> AsyncGenerator[MontySession]:
+        session = MontySession(lease, limits, self._start_in_session)
+        self._sessions.add(session)
+        try:
+            yield session
+        finally:
+            await asyncio.shield(session.aclose())
+            self._sessions.discard(session)
+
+    def _start_in_session(
+        self,
+        lease: Lease,
+        code: str,
+        functions: Functions,
+        *,
+        inputs: Mapping[str, Any],
+        limits: Limits,
+        on_output: OnOutput | None,
+    ) -> MontyExecution:
+        bindings = _bindings(inputs, limits)
+        return self._begin(lease, self._action(code, functions, limits, on_output, is_session=True), bindings)
+
+    def _begin(self, lease: Lease, action: Action, bindings: Mapping[str, Any]) -> MontyExecution:
+        execution = self._kept(MontyExecution(action, lease))
+        execution.begin(bindings)
+        return execution
+
+    def _kept(self, execution: MontyExecution) -> MontyExecution:
+        self._executions.add(execution)
+        execution.on_end = self._executions.discard
+        return execution
+
+    def _action(
+        self, code: str, functions: Functions, limits: Limits, on_output: OnOutput | None, *, is_session: bool = False
+    ) -> Action:
+        offer = Offer({s.name: s.is_async for s in map(as_signature, functions)})
+        return self._made(code, offer, limits, Printed(limits.output_bytes, on_output), is_session=is_session)
+
+    def _made(self, code: str, offer: Offer, limits: Limits, printed: Printed, *, is_session: bool = False) -> Action:
+        return Action(
+            code=code,
+            offer=offer,
+            limits=limits,
+            printed=printed,
+            files=self._files,
+            environ=self._environ,
+            is_session=is_session,
+        )
+
+
+def _bindings(inputs: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    return {n: into_guest(v, root=f"inputs[{n!r}]", limit=limits.value_bytes) for n, v in inputs.items()}
+
+
+def _machine_limits(limits: Limits) -> pm.ResourceLimits:
+    return {
+        "max_feed_duration_secs": limits.wall_seconds,
+        "max_memory": limits.memory_bytes,
+        "max_suspensions": min(_NO_LIMIT, 2 * limits.calls + _OWN_STOPS),  # a call that is awaited stops twice
+    }
+
+
+def _session_limits(limits: Limits) -> pm.ResourceLimits:
+    """Monty sets limits once per session: those of single actions are kept by the host."""
+    return {"max_memory": limits.memory_bytes, "max_suspensions": _NO_LIMIT}
+
+
+async def _then_true(done: Awaitable[None]) -> bool:
+    await done
+    return True
+
+
+async def _loaded(lease: Lease, loading: Awaitable[T]) -> T | None:
+    """What was loaded; None when Monty refuses the bytes, and the worker is gone then."""
+    try:
+        return await loading
+    except (pm.MontyError, RuntimeError):
+        _drop(lease)
+        return None
+    except BaseException:
+        _drop(lease)
+        raise
+
+
+def _drop(lease: Lease) -> None:
+    lease.kill()
+    lease.give_back()
