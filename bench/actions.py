@@ -20,7 +20,7 @@ OURS = {
 NOTE = """\
 Warm: the first action of each contender is not counted. `1 + 1` in a fresh interpreter state (the floor is
 `python -I -S -c`), one action with one call `add(1, 2)`, and one with {width} parallel calls of a tool that takes
-10 ms. FastMCP and smolagents do not type-check; the harness is measured as one agent run with a scripted model."""
+10 ms; judged by the minimum. FastMCP and smolagents do not type-check; the harness is measured as one agent run with a scripted model."""
 
 
 def report(found: Sequence[Contender], *, quick: bool) -> Section:
@@ -51,11 +51,8 @@ def _cell(samples: Mapping[str, Samples], name: str) -> str:
 
 
 def _target(samples: Mapping[str, Samples], name: str, what: str, limit: float) -> Target:
-    if name not in samples:
-        return Target(what=f"{name}: {what}", limit=limit, unit=" ms")
-    found = samples[name]
-    best, usual = found.best * 1e3, found.usual * 1e3
-    return Target(what=f"{name}: {what}", limit=limit, unit=" ms", best=best, usual=usual)
+    values = (samples[name].best * 1e3, samples[name].usual * 1e3) if name in samples else ()
+    return Target(what=f"{name}: {what}", limit=limit, unit=" ms", values=values)
 
 
 if __name__ == "__main__":

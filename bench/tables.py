@@ -12,31 +12,30 @@ class Target:
 
     what: str
     limit: float
+    values: Sequence[float] = ()
+    """One per column of its section; none when it could not be measured here."""
+    judged: int = 0
+    """Which of the values decides."""
     unit: str = ""
-    best: float | None = None
-    """None when it could not be measured here."""
-    usual: float | None = None
-    """The median, or the worst one where the limit is a promise."""
-    by_best: bool = False
-    """Judge by the best: for ratios of minima, which noise does not move."""
     at_least: bool = False
     """The limit is a floor and not a ceiling."""
 
     @property
     def verdict(self) -> str:
         """Whether the number is what it must be."""
-        judged = self.best if self.by_best or self.usual is None else self.usual
-        if judged is None:
+        if not self.values:
             return "not measured"
-        return "met" if (judged >= self.limit if self.at_least else judged <= self.limit) else "**NOT met**"
+        value = self.values[self.judged]
+        return "met" if (value >= self.limit if self.at_least else value <= self.limit) else "**NOT met**"
 
-    def cells(self) -> list[str]:
+    def cells(self, columns: int) -> list[str]:
         """Its row."""
         wanted = f"{'≥' if self.at_least else '≤'} {self._shown(self.limit)}"
-        return [self.what, wanted, self._shown(self.best), self._shown(self.usual), self.verdict]
+        shown = [self._shown(value) for value in self.values]
+        return [self.what, wanted, *shown, *["–"] * (columns - len(shown)), self.verdict]
 
-    def _shown(self, value: float | None) -> str:
-        return "–" if value is None else f"{f'{value:.2f}'.rstrip('0').rstrip('.')}{self.unit}"
+    def _shown(self, value: float) -> str:
+        return f"{f'{value:.2f}'.rstrip('0').rstrip('.')}{self.unit}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +46,9 @@ class Section:
     note: str
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    columns: Sequence[str] = ("min", "median")
+    """What the values of its targets are."""
     targets: Sequence[Target] = ()
-    columns: tuple[str, str] = ("min", "median")
-    """What `Target.best` and `Target.usual` are here."""
 
     def markdown(self) -> str:
         """The section as text."""
@@ -57,7 +56,8 @@ class Section:
         if self.rows:
             parts.append(table(self.head, self.rows))
         if self.targets:
-            parts.append(table(["number", "target", *self.columns, "verdict"], [t.cells() for t in self.targets]))
+            cells = [target.cells(len(self.columns)) for target in self.targets]
+            parts.append(table(["number", "target", *self.columns, "verdict"], cells))
         return "\n\n".join(parts)
 
 

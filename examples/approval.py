@@ -33,7 +33,7 @@ def decide(call):
 
 
 async def main() -> None:
-    async with CodeMode(tools=[send_mail]) as mode:
+    async with CodeMode("monty", tools=[send_mail]) as mode:
         try:
             result = await mode.run(ACTION)
         except ApprovalRequired as paused:

@@ -28,7 +28,7 @@ def set_oven(celsius: int) -> None:
 
 
 async def main() -> None:
-    async with CodeMode(tools=[thermometer, set_oven]) as mode:
+    async with CodeMode("monty", tools=[thermometer, set_oven]) as mode:
         async for event in mode.stream(ACTION):
             match event:
                 case CodeExecutionOutputChunk(text=text):

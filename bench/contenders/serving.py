@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 Job = Callable[[int], Awaitable[list[float]]]
 """Does `n` of something and gives the seconds: of each, or their mean where only the whole can be timed."""
@@ -21,14 +22,20 @@ Run = Callable[[str], Awaitable[object]]
 """Runs one action and gives its value."""
 
 
+_marked = -1
+_marks: list[float] = []
+
+
 def add(a: int, b: int) -> int:
     """The smallest tool: what a call costs, and nothing else."""
+    if _marked > 0 and (a == 0 or a == _marked):
+        _marks.append(_cpu_seconds(os.getpid()))
     return a + b
 
 
 async def add_async(a: int, b: int) -> int:
     """As `add`, for contenders whose tools are async."""
-    return a + b
+    return add(a, b)
 
 
 async def nap(i: int) -> int:
@@ -48,6 +55,7 @@ def actions(run: Run, add: Callable[[object, object], str], nap: Callable[[str],
     calls = f"total = 0\nfor i in range(MANY):\n    total = {add('i', 1)}\ntotal"
     jobs: dict[str, Job] = {
         "calls": lambda n: _mean(n, lambda: run(calls.replace("MANY", str(n))), n),
+        "calls_cpu": lambda n: _mean_cpu(n, lambda: run(calls.replace("MANY", str(n))), n),
         "action": lambda n: _each(n, lambda: run(add(1, 2)), 3),
         "fresh": lambda n: _each(n, lambda: run("1 + 1"), 2),
     }
@@ -92,3 +100,28 @@ async def _each(n: int, action: Callable[[], Awaitable[object]], expected: objec
 
 async def _mean(n: int, action: Callable[[], Awaitable[object]], expected: object) -> list[float]:
     return [await timed(action, expected) / n]
+
+
+async def _mean_cpu(n: int, action: Callable[[], Awaitable[object]], expected: object) -> list[float]:
+    """As `_mean`, in seconds of CPU: from the first call to the last, of this process and all its descendants."""
+    global _marked
+    _marks.clear()
+    _marked = n - 1
+    try:
+        await timed(action, expected)
+    finally:
+        _marked = -1
+    return [(_marks[1] - _marks[0]) / (n - 1)]
+
+
+def _cpu_seconds(pid: int) -> float:
+    """What the kernel gave to a process and its descendants, to the nanosecond."""
+    spent = 0.0
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            spent += int((thread / "schedstat").read_text().split()[0]) / 1e9
+            children = (thread / "children").read_text().split()
+        except OSError:
+            continue  # it ended meanwhile
+        spent += sum(_cpu_seconds(int(child)) for child in children)
+    return spent

@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTS = {
     "hello.py": "printed: asked for 2 prices\noutput:  7.5\n",
     "parallel.py": f"lengths: {list(range(20))}\n20 calls of 0.2 s each: in parallel\n",
-    "approval.py": "ada: sent 'lunch?'\nbob: sent 'lunch at noon?'\ncat: on holiday\n",
+    "approval.py": "ada: sent 'lunch?'\nbob: sent 'lunch at noon?'\ncat: ToolDenied: on holiday\n",
     "session.py": (
         "in a session: [3.14, 12.57, 28.27]\noutside it:   NameError: name 'area' is not defined\n"
     ),
@@ -20,7 +20,7 @@ PRINTS = {
         "asked:     set_oven {'celsius': 180}\n"
         "returned:  set_oven None\n"
         "failed:    thermometer KeyError: 'moon'\n"
-        "code says: never mind: KeyError: 'moon'\n"
+        "code says: never mind: ToolError: KeyError: 'moon'\n"
     ),
     "pull_loop.py": (
         "call:   add (20, 22)\ncall:   add ('one', 'two')\nstdout: caught: add takes numbers\noutput: 42\n"

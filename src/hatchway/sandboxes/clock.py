@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 GRACE = 0.05
-"""Seconds of CPU not held against the code: the kernel counts in ticks, and the interpreter's start is not its fault."""
+"""Seconds of CPU not held against the code: the kernel counts in ticks, and starting up is not its fault."""
 MIN_WAIT = 0.01
 
 

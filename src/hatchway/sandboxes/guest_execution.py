@@ -62,7 +62,8 @@ class GuestExecution(CodeExecution):
         on_end: Callable[[], None] | None = None,
     ) -> None:
         self._process, self._channel = process, channel
-        self._limits, self._tier = limits, tier
+        self._limits = limits
+        self._tier: Tier = tier
         self._is_session, self._on_end = is_session, on_end
         self._cpu_before = process.cpu_seconds() if is_session else 0.0
         self._pending: dict[str, FunctionCall] = {}

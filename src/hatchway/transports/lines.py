@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from typing import Protocol
 
 from hatchway.core.errors import TransportError
@@ -94,7 +93,7 @@ class LineChannel:
                 raise _broken(e) from None
             if written == len(data):
                 return None
-            data = memoryview(data)[written:]
+            data = data[written:]
             loop = asyncio.get_running_loop()
             self._sent = loop.create_future()
             loop.add_writer(self._write_fd, self._on_writable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from hatchway.core import codec
 from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
@@ -150,7 +150,7 @@ def _failed(fields: dict[str, Any]) -> Failed:
     kind, message = fields.get("kind"), fields.get("message")
     if kind not in _KINDS or type(message) is not str:
         raise TransportError("a failure without its kind or message")
-    return Failed(kind=cast('Literal["syntax", "runtime", "value", "memory"]', kind), message=message)
+    return Failed(kind=kind, message=message)
 
 
 def _count(value: object) -> int:

@@ -81,10 +81,11 @@ class MontyExecution(CodeExecution):
         """Start the code with these names bound."""
         self._lease.feeds += 1
         session, action = self._lease.session, self._action
-        options = action.files.feed_options()
         names = {**action.offer.bindings(), **bindings}
         self._machine.feed(
-            lambda: session.feed_start(action.code, inputs=names, print_callback=action.printed, **options)
+            lambda: session.feed_start(
+                action.code, inputs=names, print_callback=action.printed, **action.files.feed_options()
+            )
         )
 
     def stand_at(self, stop: Stop) -> None:
@@ -200,8 +201,8 @@ class MontyExecution(CodeExecution):
             self._finish(self._never_awaited(), is_run_over=True)
             return
         try:
-            value = from_guest(output, limit=limits.value_bytes, tool_of=self._tool_of)
-            value = value if value is None or self._source.ends_in_expression else None
+            is_value = output is not None and self._source.ends_in_expression
+            value = from_guest(output, limit=limits.value_bytes, tool_of=self._tool_of) if is_value else None
         except NotPortable as e:
             self._finish(CodeRuntimeError(f"TypeError: {e.path('output')} {e.reason}"), is_run_over=True)
         except TooLarge:

@@ -20,7 +20,7 @@ from hatchway.sandboxes.monty.offer import Offer
 LATER: pm.ExternalFuture = {"future": ...}
 """The answer to an async call: go on, the result comes when everything else is blocked."""
 
-_MANY = 1000
+_MANY = 100
 
 Stop = pm.AsyncFunctionSnapshot | pm.AsyncFutureSnapshot
 
@@ -172,12 +172,12 @@ class Machine:
             self._clock.be_strict()
 
     def _system_call(self, stop: pm.AsyncFunctionSnapshot) -> None:
-        self._count_own()
         if stop.function_name in system.SLEEPS:
             self._sleep(stop)
         elif (answer := system.answer(stop, self._environ, has_files=self._has_files)) is not None:
-            self.feed(lambda: stop.resume(answer))
+            self._go_on_or_stand(stop, answer)
         else:
+            self._count_own()
             self.feed(stop.resume_auto if self._has_files else stop.resume_not_handled)
 
     def _sleep(self, stop: pm.AsyncFunctionSnapshot) -> None:
@@ -194,11 +194,13 @@ class Machine:
     def _go_on_or_stand(self, stop: pm.AsyncFunctionSnapshot, answer: pm.ExternalResult | None) -> None:
         if self._is_over:
             return
-        if answer is not None:
-            self.feed(lambda: stop.resume(answer))
-        else:
+        if answer is None:
             self._stop = stop
             self._deliver()
+            return
+        if answer is not LATER:
+            self._count_own()
+        self.feed(lambda: stop.resume(answer))
 
     def _deliver(self) -> None:
         """Resume the code with the answers it stands at; without one it stands, and its clock with it."""

@@ -54,7 +54,7 @@ class ProcessSandbox(CodeSandbox):
         transport: Callable[[], CallbackTransport] | None = None,
         python: str | Path | None = None,
         env: Mapping[str, str] | None = None,
-        file_mounts: FileMountInput | Iterable[FileMountInput] = (),
+        file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
     ) -> None:
         self.tier: Tier = "process"

@@ -19,7 +19,7 @@ from pathlib import Path
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.transports.stdio import GUEST
 
-INSIDE = Path(__file__).parent / "inside" / "spawner.py"
+INSIDE = Path(__file__).parent / "inside" / "__main__.py"
 RETRY_SECONDS = 0.002
 """Between two attempts to ask a spawner whose socket is full."""
 CLEAN_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}

@@ -1,4 +1,4 @@
-"""Start of a guest: `python -I -S <this file>`, with the channel's file descriptors in HATCHWAY_CHANNEL as "read,write"."""
+"""Start of a guest: `python -I -S <this file>`, with HATCHWAY_CHANNEL="<read fd>,<write fd>" in the environment."""
 
 import os
 import sys

@@ -2,7 +2,6 @@
 
 from collections.abc import Coroutine
 
-
 UNSTARTED = {}
 """Calls that nobody has awaited yet, by their id()."""
 

@@ -46,16 +46,17 @@ class TaskLimit:
         return start(*args)
 
     def _on_event(self, event, _args):
-        if event in _THREAD_EVENTS:
-            if self._most is not None and _thread._count() + 1 + len(_children()) >= self._most:
-                raise RuntimeError("can't start new thread: Limits.processes is %d" % self._most)
-        elif event in _PROCESS_EVENTS:
-            if self._most is not None and _thread._count() + 1 + len(_children()) >= self._most:
-                raise BlockingIOError(errno.EAGAIN, "can't start new process: Limits.processes is %d" % self._most)
+        if event not in _STARTS or self._most is None:
+            return
+        if _thread._count() + 1 + len(_children()) < self._most:
+            return
+        what = _STARTS[event]
+        told = "can't start new %s: Limits.processes is %d" % (what, self._most)
+        raise RuntimeError(told) if what == "thread" else BlockingIOError(errno.EAGAIN, told)
 
 
-_THREAD_EVENTS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
-_PROCESS_EVENTS = frozenset(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"))
+_STARTS = dict.fromkeys(("_thread.start_new_thread", "_thread.start_joinable_thread"), "thread")
+_STARTS.update(dict.fromkeys(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen"), "process"))
 
 
 def _children():

@@ -57,13 +57,13 @@ def _parameters(args):
 
     positional = args.posonlyargs + args.args
     defaults = [None] * (len(positional) - len(args.defaults)) + args.defaults
-    for index, (arg, default) in enumerate(zip(positional, defaults)):
+    for index, arg in enumerate(positional):
         kind = "POSITIONAL_ONLY" if index < len(args.posonlyargs) else "POSITIONAL_OR_KEYWORD"
-        yield _parameter(inspect, arg, kind, default)
+        yield _parameter(inspect, arg, kind, defaults[index])
     if args.vararg:
         yield _parameter(inspect, args.vararg, "VAR_POSITIONAL", None)
-    for arg, default in zip(args.kwonlyargs, args.kw_defaults):
-        yield _parameter(inspect, arg, "KEYWORD_ONLY", default)
+    for index, arg in enumerate(args.kwonlyargs):
+        yield _parameter(inspect, arg, "KEYWORD_ONLY", args.kw_defaults[index])
     if args.kwarg:
         yield _parameter(inspect, args.kwarg, "VAR_KEYWORD", None)
 

@@ -80,6 +80,7 @@ def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: so
 
 def _be_zygote(launch: dict[str, Any], control: socket.socket) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # /proc/1 of every child is a process that shares this memory: close it
     os.setsid()
     # A handler of ours would run in the sleepers too, which share this memory and take signals of the code.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,7 +1,9 @@
-"""The process tree below a process, read from /proc. Also used by the host. Standard library of Python 3.9 only."""
+"""The process tree below a process, read from /proc; where there is no /proc nothing is below any process."""
+
+from __future__ import annotations
 
 import os
-from typing import Dict, List, NamedTuple
+from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -19,10 +21,10 @@ class Stat(NamedTuple):
     resident_bytes: int
 
 
-def stat(pid: int) -> "Stat | None":
+def stat(pid: int) -> Stat | None:
     """What the kernel knows of a process; None when it is gone."""
     try:
-        with open("/proc/%d/stat" % pid, "rb") as f:
+        with open(f"/proc/{pid}/stat", "rb") as f:
             fields = f.read().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -30,12 +32,12 @@ def stat(pid: int) -> "Stat | None":
     return Stat(int(fields[1]), user + system, reaped_user + reaped_system, int(fields[17]), int(fields[21]) * PAGE)
 
 
-def children(pid: int) -> List[int]:
+def children(pid: int) -> list[int]:
     """The direct children of all threads of a process."""
-    found = []  # type: List[int]
+    found: list[int] = []
     try:
-        for thread in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/children" % (pid, thread), "rb") as f:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as f:
                 found += map(int, f.read().split())
     except FileNotFoundError:
         return found or _children_by_scan(pid)
@@ -44,9 +46,9 @@ def children(pid: int) -> List[int]:
     return found
 
 
-def descendants(pid: int) -> Dict[int, Stat]:
+def descendants(pid: int) -> dict[int, Stat]:
     """Every process below a process, with what the kernel knows of it."""
-    found = {}  # type: Dict[int, Stat]
+    found: dict[int, Stat] = {}
     todo = children(pid)
     while todo:
         child = todo.pop()
@@ -59,25 +61,25 @@ def descendants(pid: int) -> Dict[int, Stat]:
 
 def proportional_bytes(pid: int) -> int:
     """Memory of a process where pages it shares with others count in part; 0 when it cannot be told."""
-    try:
-        with open("/proc/%d/smaps_rollup" % pid, "rb") as f:
-            return next(int(line.split()[1]) * 1024 for line in f if line.startswith(b"Pss:"))
-    except (OSError, StopIteration):
-        return 0
+    return _kilobytes(f"/proc/{pid}/smaps_rollup", b"Pss:")
 
 
 def peak_bytes(pid: int) -> int:
     """The most memory a process has had; 0 when it cannot be told."""
+    return _kilobytes(f"/proc/{pid}/status", b"VmHWM:")
+
+
+def _kilobytes(path: str, label: bytes) -> int:
     try:
-        with open("/proc/%d/status" % pid, "rb") as f:
-            return next(int(line.split()[1]) * 1024 for line in f if line.startswith(b"VmHWM:"))
+        with open(path, "rb") as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith(label))
     except (OSError, StopIteration):
         return 0
 
 
-def _children_by_scan(pid: int) -> List[int]:
-    """For kernels without the children file, and for processes that are gone."""
-    if os.path.exists("/proc/self/task/%d/children" % os.getpid()) or not os.path.isdir("/proc/self"):
+def _children_by_scan(pid: int) -> list[int]:
+    """For kernels without the children file; nothing for a process that is just gone."""
+    if os.path.exists(f"/proc/self/task/{os.getpid()}/children") or not os.path.isdir("/proc/self"):
         return []
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [p for p in pids if (seen := stat(p)) is not None and seen.parent == pid]

@@ -1,0 +1,69 @@
+"""The last steps of a forked process before it is a guest."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import kernel
+
+WARMED = (
+    "asyncio", "base64", "collections", "concurrent.futures.thread", "contextlib", "copy", "dataclasses", "datetime",
+    "decimal", "enum", "functools", "inspect", "io", "itertools", "json", "linecache", "math", "operator", "random",
+    "re", "resource", "string", "textwrap", "threading", "time", "traceback", "types", "typing", "uuid",
+)  # fmt: skip
+"""Imported once in the spawner, so that every guest has them at once."""
+GUEST = "_hatchway_guest"
+
+
+def warm_up(folder: str) -> None:
+    """Load the guest's files and what most actions import."""
+    importlib.import_module("runpy").run_path(os.path.join(folder, "__main__.py"))["load"]()
+    for name in (*WARMED, f"{GUEST}.channel", f"{GUEST}.interpreter", f"{GUEST}.loops"):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # a Python built without it
+
+
+def be_guest(request: dict[str, Any], fds: Sequence[int], supervisor: int) -> None:
+    """Put everything in its place and serve the host. Never returns."""
+    status = 70
+    try:
+        os.setsid()
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == supervisor:  # otherwise it died before the line above
+            _settle(request, fds)
+            _serve(*fds[:2])
+    except BaseException as e:
+        sys.excepthook(type(e), e, e.__traceback__)
+    finally:
+        os._exit(status)
+
+
+def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    read_fd, write_fd, stdout, stderr = fds
+    null = os.open(os.devnull, os.O_RDONLY)
+    for fd, place in ((null, 0), (stdout, 1), (stderr, 2)):
+        os.dup2(fd, place, inheritable=True)
+    kernel.close_all_but(0, 1, 2, read_fd, write_fd)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.argv = [""]
+    sys.path.insert(0, request["cwd"])
+
+
+def _serve(read_fd: int, write_fd: int) -> None:
+    channel = importlib.import_module(f"{GUEST}.channel").PipeChannel(read_fd, write_fd)
+    interpreter = importlib.import_module(f"{GUEST}.interpreter").Interpreter(channel)
+    gc.enable()
+    interpreter.serve()
