@@ -20,15 +20,16 @@ OURS = {
 NOTE = """\
 Warm: the first action of each contender is not counted. `1 + 1` in a fresh interpreter state (the floor is
 `python -I -S -c`), one action with one call `add(1, 2)`, and one with {width} parallel calls of a tool that takes
-10 ms; judged by the minimum. FastMCP and smolagents do not type-check; the harness is measured as one agent run with a scripted model."""
+10 ms; judged by the minimum. FastMCP and smolagents do not type-check; the harness is measured as one agent run with
+a scripted model."""
 
 
 def report(found: Sequence[Contender], *, quick: bool) -> Section:
     """The section of the report."""
     n, rounds, width = (3, 3, 100) if quick else (5, 9, 100)
-    fresh = interleaved(found, "fresh", n, rounds)
-    one = interleaved(found, "action", n, rounds)
-    gather = interleaved(found, "gather", width, rounds)
+    fresh = interleaved(found, "fresh", n, idle=rounds)
+    one = interleaved(found, "action", n, idle=rounds)
+    gather = interleaved(found, "gather", width, idle=rounds)
     names = [contender.name for contender in found if contender.name in fresh]
     targets = [
         _target(one, CHECKED, "one call with type check", 3.0),

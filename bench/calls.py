@@ -34,18 +34,18 @@ RATIOS = (
     (MONTY_DEF, OWN_DEF, 1.3),
 )
 NOTE = """\
-{n} calls `add(i, 1)` in a row in one action, per call. CPU: seconds of CPU of host and guest together, the minimum of
-{few} rounds; it hardly changes with what else the machine does, so it decides. Busy core: the minimum of {rounds}
-interleaved rounds in which host and guest share one core that never sleeps. Idle: the median of {rounds} rounds on the
-machine as it is. Ours pass the full gate: arguments bound and validated, a rule matched, every event told. smolagents
-runs the code in the host's own process: its calls cross no wall."""
+{n} calls `add(i, 1)` in a row in one action, per call. Busy core: the minimum of {rounds} interleaved rounds in which
+host and guest share one core that never sleeps. CPU: what host and guest spent there together, the minimum of {few}
+rounds; the same number on a quiet machine, and hardly changed on a noisy one, so it decides. Idle: the median of
+{rounds} rounds on the machine as it is. Ours pass the full gate: arguments bound and validated, a rule matched, every
+event told. smolagents runs the code in the host's own process: its calls cross no wall."""
 
 
 def report(found: Sequence[Contender], *, quick: bool) -> Section:
     """The section of the report."""
     n, rounds, few = (300, 3, 2) if quick else (1000, 9, 4)
-    spent = interleaved(found, "calls_cpu", n, few)
-    samples = interleaved(found, "calls", n, rounds, busy=True)
+    spent = interleaved(found, "calls_cpu", n, busy=few)
+    samples = interleaved(found, "calls", n, busy=rounds, idle=rounds)
     measured = {name: (spent[name].best, s.best, s.usual) for name, s in samples.items() if name in spent}
     floor = measured[PLAIN]
     return Section(

@@ -65,7 +65,7 @@ class Samples:
     @property
     def usual(self) -> float:
         """The median on the machine as it is."""
-        return median(self.idle)
+        return median(self.idle or self.busy)
 
 
 @contextmanager
@@ -78,18 +78,20 @@ def contenders(ours: Mapping[str, str]) -> Generator[list[Contender]]:
         yield [contender for contender in started if _ready(contender)]
 
 
-def interleaved(found: Sequence[Contender], job: str, n: int, rounds: int, *, busy: bool = False) -> dict[str, Samples]:
-    """Every contender that can do the job, measured in turns; `busy` adds as many rounds on one core kept awake."""
+def interleaved(found: Sequence[Contender], job: str, n: int, *, busy: int = 0, idle: int = 0) -> dict[str, Samples]:
+    """Every contender that can do the job, measured in turns: so many rounds on one core kept awake, so many free."""
     able = [contender for contender in found if job in contender.jobs and _warmed(contender, job, n)]
     samples = {contender.name: Samples() for contender in able}
-    core = _last_core() if busy else None
-    if core is not None:
+    core = _last_core()
+    if core is None:
+        busy, idle = 0, busy + idle
+    else:
         with _spinning(core):
-            for contender in able * rounds:
+            for contender in able * busy:
                 _confine(contender.process.pid, {core})
                 samples[contender.name].busy.extend(contender.measure(job, n))
                 _confine(contender.process.pid, os.sched_getaffinity(0))
-    for contender in able * rounds:
+    for contender in able * idle:
         samples[contender.name].idle.extend(contender.measure(job, n))
     return samples
 

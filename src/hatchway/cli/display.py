@@ -13,6 +13,8 @@ from rich.text import Text
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories that move the cursor, reorder, hide or break text: controls, formats, surrogates, separators."""
 
+_HIGHLIGHTED_CHARACTERS = 50_000
+
 
 class _Escapes(dict[int, str]):
     """A table for `str.translate` that learns each character once."""
@@ -57,16 +59,18 @@ def call_text(name: str, arguments: Mapping[str, Any], limit: int = 100) -> str:
     return f"{neutral(name)}({cut(neutral(inside), limit)})"
 
 
-def argument_lines(arguments: Mapping[str, Any], limit: int) -> tuple[Text, bool]:
-    """Every argument on its own line, and whether any had to be cut."""
-    whole = {neutral(key): neutral(repr(value)) for key, value in arguments.items()}
-    width = max((len(key) for key in whole), default=0)
-    lines = [Text.assemble((f"  {key:<{width}}  ", "bold"), cut(text, limit)) for key, text in whole.items()]
-    return Text("\n").join(lines), any(len(text) > limit for text in whole.values())
+def call_source(name: str, arguments: Mapping[str, Any], limit: int) -> tuple[str, bool]:
+    """A call as Python source, one argument per line, and whether any had to be cut to `limit` characters."""
+    whole = {key: neutral(repr(value)) for key, value in arguments.items()}
+    lines = [f"    {neutral(key)}={cut(text, limit)},\n" for key, text in whole.items()]
+    inside = "\n" + "".join(lines) if lines else ""
+    return f"{neutral(name)}({inside})", any(len(text) > limit for text in whole.values())
 
 
-def code_block(code: str) -> Syntax:
-    """Python, highlighted in the terminal's own colours."""
+def code_block(code: str) -> Syntax | Text:
+    """Python, highlighted in the terminal's own colours; very long code is plain, which takes no time."""
+    if len(code) > _HIGHLIGHTED_CHARACTERS:
+        return Text(neutral(code))
     return Syntax(neutral(code), "python", theme="ansi_dark", background_color="default", word_wrap=True)
 
 

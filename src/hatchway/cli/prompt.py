@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from hatchway.cli.display import argument_lines, make_console, neutral
+from hatchway.cli.display import call_source, code_block, make_console, neutral
 from hatchway.cli.exits import Exit
 from hatchway.cli.terminal import Terminal, find_terminal
 from hatchway.core.decisions import Allow, Decision, Deny
@@ -114,6 +114,7 @@ def decided(answer: str) -> Decision | None:
 
 def request_panel(name: str, arguments: Mapping[str, Any], limit: int) -> tuple[Panel, bool]:
     """A call in a frame, and whether some of it had to be cut."""
-    lines, cut = argument_lines(arguments, limit)
+    source, cut = call_source(name, arguments, limit)
     title = f"{neutral(name)} asks for approval"
-    return Panel(lines, title=title, title_align="left", border_style="yellow", expand=False), cut
+    panel = Panel(code_block(source), title=Text(title), title_align="left", border_style="yellow", expand=False)
+    return panel, cut

@@ -235,7 +235,8 @@ class GuestExecution(CodeExecution):
         """Everything of the guest is dead. What it had said before counts, unless it was killed for a reason."""
         self._channel.read_available()
         if self._end is None:
-            why = self._why = self._why or self._death_error(death)
+            # the kernel's word on a limit comes after the silence it caused, and says more
+            why = self._why = self._death_error(death) if death.limit or self._why is None else self._why
             self._finish(lambda: why)
         if not self._death.done():
             self._death.set_result(None)

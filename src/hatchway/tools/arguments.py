@@ -11,6 +11,7 @@ from hatchway.core.errors import InvalidTool, ToolError
 from hatchway.tools.parameters import Kind, Parameter, parameters_of, takes_more
 from hatchway.tools.problems import Problem, refusal, unknown
 from hatchway.tools.schema import compile_schema
+from hatchway.tools.stubs import parameter_list
 
 
 class Arguments(ABC):
@@ -57,8 +58,6 @@ class Arguments(ABC):
 
     def refuse(self, problems: Sequence[Problem]) -> ToolError:
         """The error that tells these problems."""
-        from hatchway.tools.stubs import parameter_list  # only a refused call needs the renderer
-
         return refusal(self.tool, problems, parameter_list(self.tool, self.takes))
 
     def _named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -170,8 +170,9 @@ class Connection(asyncio.Protocol):
             *_EXTRA_HEADERS.get(reply.status, ()),
             f"Connection: {'keep-alive' if self._keep_alive else 'close'}\r\n\r\n",
         ]
-        self._transport.write("\r\n".join(lines).encode("ascii"))
-        self._unsent = memoryview(reply.body)
+        head, body = "\r\n".join(lines).encode("ascii"), memoryview(reply.body)
+        self._transport.write(head + body[:_WRITE_BYTES])  # in one piece: the guest wakes once
+        self._unsent = body[_WRITE_BYTES:]
         self._flush()
 
     def _flush(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchway.core.calls import FunctionCall
+from hatchway.core.calls import FunctionCall, as_signature
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
@@ -48,7 +48,7 @@ class StdinStdoutTransport(CallbackTransport):
 
     def __init__(self, *, value_bytes: int = Limits().value_bytes) -> None:
         self.guest_fds: tuple[int, int] | None = None
-        """The guest's descriptors (read, write) after `start`; hand them on with `pass_fds` and close them."""
+        """The guest's descriptors (read, write) after `start`: hand them on with `pass_fds`, then `release_guest_fds`."""
         self._value_bytes = value_bytes
         self._channel: LineChannel | None = None
         self._listener: Listener = self._queue
@@ -67,16 +67,15 @@ class StdinStdoutTransport(CallbackTransport):
         """
         if self._channel is not None:
             raise TransportError("this transport already serves an execution", hint="use one transport per execution")
-        try:
-            guest_read, host_write = os.pipe()
-            host_read, guest_write = os.pipe()
-        except OSError as e:
-            raise TransportError(f"no pipe can be made: {os.strerror(e.errno or 0)}") from None
+        (guest_read, host_write), (host_read, guest_write) = _two_pipes()
         self.guest_fds = guest_read, guest_write
+        self._unread.clear()
+        self._is_ready = False
+        self._forget_calls()
         self.adopt(host_read, host_write)
         self.listen(None)
-        specs = [messages.spec(messages.as_signature(f)) for f in available_functions]
-        stub_code = _STUB.format(guest=str(GUEST), specs=specs)
+        specs = [messages.spec(as_signature(f)) for f in available_functions]
+        stub_code = _STUB.format(start=str(GUEST / "__main__.py"), specs=specs, value_bytes=self._value_bytes)
         return TransportConfig(stub_code=stub_code, env_vars={CHANNEL_VARIABLE: f"{guest_read},{guest_write}"})
 
     def adopt(self, read_fd: int, write_fd: int) -> None:
@@ -118,9 +117,7 @@ class StdinStdoutTransport(CallbackTransport):
             TransportError: The channel broke.
         """
         order = messages.execute(code, functions, inputs, limits, is_session=is_session, config=config)
-        self._pending.clear()
-        self._pending_bytes = self._answered = 0
-        self._seen.clear()
+        self._forget_calls()
         self._value_bytes = limits.value_bytes
         self._opened().max_line = limits.value_bytes + SLACK
         sending = self._opened().send(order)
@@ -186,13 +183,14 @@ class StdinStdoutTransport(CallbackTransport):
         if self._channel is not None:
             self._channel.close()
             self._channel = None
-            self.on_end(EOFError("the transport was stopped"))
+            self._queue([EOFError("the transport was stopped")])  # for whoever waits in `receive`
+        self.release_guest_fds()
+
+    def release_guest_fds(self) -> None:
+        """Close the guest's ends here, once it has them: only then is its death seen as the end of the channel."""
         fds, self.guest_fds = self.guest_fds, None
         for fd in fds or ():
-            try:
-                os.close(fd)
-            except OSError:
-                pass  # the caller closed it after starting its guest, as it should
+            os.close(fd)
 
     def on_lines(self, lines: list[bytes]) -> None:
         """Check lines and hand on what they say."""
@@ -213,6 +211,11 @@ class StdinStdoutTransport(CallbackTransport):
         """Take what has arrived without waiting for the loop to notice."""
         if self._channel is not None:
             self._channel.read_available()
+
+    def _forget_calls(self) -> None:
+        self._pending.clear()
+        self._pending_bytes = self._answered = 0
+        self._seen.clear()
 
     def _take(self, line: bytes, batch: list[Said]) -> None:
         message, idle = messages.parse(line)
@@ -255,8 +258,20 @@ class StdinStdoutTransport(CallbackTransport):
         return self._channel
 
 
+def _two_pipes() -> tuple[tuple[int, int], tuple[int, int]]:
+    made: list[tuple[int, int]] = []
+    try:
+        made += [os.pipe()]
+        made += [os.pipe()]
+    except OSError as e:
+        for fd in sum(made, ()):
+            os.close(fd)
+        raise TransportError(f"no pipe can be made: {os.strerror(e.errno or 0)}") from None
+    return made[0], made[1]
+
+
 _STUB = """\
-import runpy as _runpy
-_runpy.run_path({guest!r} + "/standalone.py")["attach"](globals(), {specs!r})
-del _runpy
-"""
+import runpy as _hatchway
+_hatchway.run_path({start!r})["load"]()
+from _hatchway_guest.piped import attach as _hatchway
+_hatchway(globals(), {specs!r}, {value_bytes})"""

@@ -35,7 +35,8 @@ async def serve(sandbox: CodeSandbox, canary_file: str) -> None:
             outcome["next"] = (await result_of(sandbox, "1 + 1")).output
             outcome["neighbour"] = (await result_of(neighbour, "kept + 1")).output
             outcome["open_files"] = len(os.listdir("/proc/self/fd"))
-            print(json.dumps(outcome), flush=True)
+            sys.stdout.write(json.dumps(outcome) + "\n")
+            sys.stdout.flush()
 
 
 async def run(sandbox: CodeSandbox, attack: dict[str, Any], canary_file: str) -> dict[str, Any]:
@@ -54,7 +55,11 @@ async def run(sandbox: CodeSandbox, attack: dict[str, Any], canary_file: str) ->
     except CodeLimitError as e:
         return {"outcome": f"over {e.limit}", "stdout": e.stdout[:300], "message": e.message[:300]}
     except CodeExecutionError as e:
-        return {"outcome": "died" if "died" in e.message else "error", "stdout": e.stdout[:300], "message": e.message[-300:]}
+        return {
+            "outcome": "died" if "died" in e.message else "error",
+            "stdout": e.stdout[:300],
+            "message": e.message[-300:],
+        }
     said = result.stdout.split(" ", 1)[0].strip()
     words = {"BLOCKED": "blocked", "OK": "contained", "LEAK": "LEAK"}
     return {"outcome": words.get(said, "ended"), "stdout": result.stdout[:300], "value": value_shown(result.output)}

@@ -23,7 +23,9 @@ class CgroupFiles:
     """The peak can be set back between two children."""
 
 
-V1 = CgroupFiles(limit="memory.limit_in_bytes", peak="memory.max_usage_in_bytes", kills="memory.oom_control", is_resettable=True)  # fmt: skip
+V1 = CgroupFiles(
+    limit="memory.limit_in_bytes", peak="memory.max_usage_in_bytes", kills="memory.oom_control", is_resettable=True
+)
 V2 = CgroupFiles(limit="memory.max", peak="memory.peak", kills="memory.events", is_resettable=False)
 
 
@@ -164,7 +166,9 @@ def _mounts() -> list[tuple[str, str, str, list[str]]]:
     except OSError:
         return []
     halves = [(left.split(), right.split()) for left, right in rows]
-    return [(left[3], left[4], right[0], right[2].split(",")) for left, right in halves if right[0].startswith("cgroup")]
+    return [
+        (left[3], left[4], right[0], right[2].split(",")) for left, right in halves if right[0].startswith("cgroup")
+    ]
 
 
 def _joined(mount_point: str, root: str, own: str) -> str:

@@ -67,7 +67,9 @@ class SealedChild:
             child.kill()
             child._die(Death(is_crash=True))
             if isinstance(e, OSError):
-                raise SandboxCrashed(f"{NO_ROOM}: {os.strerror(e.errno or 0)}", hint="see `ulimit -a` and `free`") from e
+                raise SandboxCrashed(
+                    f"{NO_ROOM}: {os.strerror(e.errno or 0)}", hint="see `ulimit -a` and `free`"
+                ) from e
             raise
         return child
 
@@ -82,7 +84,7 @@ class SealedChild:
         return self.output is not None and self.output.fd >= 0
 
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
-        """As `GuestProcess` says; the kernel holds it to its limits from birth, the sum over descendants is looked at."""
+        """As `GuestProcess` says. The kernel holds it to its limits from birth; what it cannot count is looked at."""
         self._on_death = on_death
         if self._death is not None:
             self._zygote.loop.call_soon(on_death, self._death)

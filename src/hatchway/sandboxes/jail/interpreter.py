@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from glob import glob
+from typing import Any
 
 from hatchway.core.errors import InvalidSetting
 
@@ -68,17 +69,19 @@ def interpreter_files(python: str | None = None) -> InterpreterFiles:
     )
 
 
-def _asked(python: str) -> dict[str, str]:
+def _asked(python: str) -> dict[str, Any]:
     if python == sys.executable:
         return _told_here()
     try:
-        done = subprocess.run([python, "-I", "-S", "-c", _QUESTION], capture_output=True, timeout=30, env={}, check=True)
+        done = subprocess.run(
+            [python, "-I", "-S", "-c", _QUESTION], capture_output=True, timeout=30, env={}, check=True
+        )
         return json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as e:
         raise InvalidSetting(f"python={python!r} is no Python that runs: {e}", hint=f"try: {python} -V") from e
 
 
-def _told_here() -> dict[str, str]:
+def _told_here() -> dict[str, Any]:
     import contextlib
     import io
 

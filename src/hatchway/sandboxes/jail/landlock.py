@@ -107,7 +107,9 @@ class LandlockTier:
             )
         check_landlock()
         check_reachable(self._launch.interpreter)
-        python = LandlockedPython(self._launch.interpreter.executable, False, json.dumps(self._launch.landlock_message()))
+        python = LandlockedPython(
+            self._launch.interpreter.executable, False, json.dumps(self._launch.landlock_message())
+        )
         self._spawner = await asyncio.to_thread(Spawner, python)
         self._loop = asyncio.get_running_loop()
 
@@ -120,7 +122,9 @@ class LandlockTier:
             process = LandlockedProcess(self._spawner, tempfile.mkdtemp(prefix="hatchway-"), quota)
             await process.start(self._launch.environment)
         except OSError as e:
-            raise SandboxCrashed(f"no process can be started: {os.strerror(e.errno or 0)}", hint="see `ulimit -a`") from e
+            raise SandboxCrashed(
+                f"no process can be started: {os.strerror(e.errno or 0)}", hint="see `ulimit -a`"
+            ) from e
         self._made.add(process)
         return process
 

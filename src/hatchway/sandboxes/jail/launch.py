@@ -21,11 +21,13 @@ WALL = Path(__file__).parents[1] / "wall"
 PACKAGES = {"_hatchway_jail": [str(INSIDE)], "_hatchway_guest": [str(GUEST), str(CORE)], "_hatchway_wall": [str(WALL)]}
 NOT_PRELOADED = ("__main__", "http", "standalone")
 PRELOADED = (
-    "ast asyncio base64 bisect calendar codecs collections concurrent.futures.thread contextlib copy csv dataclasses "
-    "datetime decimal enum fractions functools hashlib heapq inspect io itertools json linecache math operator os "
-    "pathlib random re resource shutil statistics string struct subprocess tempfile textwrap threading time traceback "
-    "types typing urllib.parse uuid zoneinfo"
-).split()
+    "ast", "asyncio", "base64", "bisect",
+    "calendar", "codecs", "collections", "concurrent.futures.thread", "contextlib", "copy", "csv", "dataclasses",
+    "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq", "inspect", "io", "itertools",
+    "json", "linecache", "math", "operator", "os", "pathlib", "random", "re", "resource", "shutil", "statistics",
+    "string", "struct", "subprocess", "tempfile", "textwrap", "threading", "time", "traceback", "types", "typing",
+    "urllib.parse", "uuid", "zoneinfo",
+)  # fmt: skip
 """Standard modules imported before the first fork: code finds them for nothing."""
 OUTPUT = "/output"
 TEXTS = {

@@ -81,11 +81,15 @@ class _Reading:
         if len(self.files) >= self._limits.output_files:
             raise self._over("output_files", f"the code left more than {self._limits.output_files} files in /output")
         if found.st_size > self._limits.file_bytes:
-            raise self._over("file_bytes", f"/output/{name} has {found.st_size} bytes, the limit is {self._limits.file_bytes}")
+            raise self._over(
+                "file_bytes", f"/output/{name} has {found.st_size} bytes, the limit is {self._limits.file_bytes}"
+            )
         content = _read(fd, self._limits.file_bytes)
         self._bytes += len(content)
         if self._bytes > self._limits.disk_bytes:
-            raise self._over("disk_bytes", f"the files in /output have more than {self._limits.disk_bytes} bytes together")
+            raise self._over(
+                "disk_bytes", f"the files in /output have more than {self._limits.disk_bytes} bytes together"
+            )
         self._given[name] = mark
         self.files.append(ExecFile(name=name, content=content))
 

@@ -19,8 +19,8 @@ from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.jail.execution import FilesExecution
-from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.jail.interpreter import interpreter_files
+from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.pool import Pool
 from hatchway.sandboxes.jail.session import JailSession
@@ -48,7 +48,7 @@ class JailSandbox(CodeSandbox):
         *,
         tier: Literal["namespaces", "landlock"] | None = None,
         workspace_root: str | Path | None = None,
-        file_mounts: FileMountInput | Iterable[FileMountInput] = (),
+        file_mounts: Iterable[FileMountInput] = (),
         python: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         spares: int = SPARES,
@@ -114,7 +114,9 @@ class JailSandbox(CodeSandbox):
     def probe(cls) -> Availability:
         """Runs `1 + 1` in a jail."""
         if sys.platform != "linux":
-            return Availability(state="installed_but_unusable", reason="the jail needs Linux", hint="use sandbox='monty'")
+            return Availability(
+                state="installed_but_unusable", reason="the jail needs Linux", hint="use sandbox='monty'"
+            )
         found: list[Availability] = []
         thread = threading.Thread(target=lambda: found.append(asyncio.run(_probed(cls))))
         thread.start()
@@ -160,7 +162,8 @@ async def _probed(cls: type[JailSandbox]) -> Availability:
         async with cls(spares=0) as sandbox:
             execution = await sandbox.execute("1 + 1")
             result = await execution.next()
-            assert isinstance(result, ExecutionResult) and result.output == 2
+            assert isinstance(result, ExecutionResult)
+            assert result.output == 2
     except HatchwayError as e:
         return Availability(state="installed_but_unusable", reason=e.message, hint=e.hint)
     return Availability(state="usable", tier=result.tier, reason=sandbox.weaker_because)

@@ -24,9 +24,7 @@ class JailSession(CodeSession):
         begin: Starts an action in the child.
     """
 
-    def __init__(
-        self, child: JailedProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]]
-    ) -> None:
+    def __init__(self, child: JailedProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]]) -> None:
         self._child, self._limits, self._begin = child, limits, begin
         self._current: GuestExecution | None = None
 
@@ -45,9 +43,7 @@ class JailSession(CodeSession):
         if self._child.is_dead:
             raise SandboxCrashed(GONE, hint="open a new session")
         limits = limits or self._limits
-        self._current = await self._begin(
-            self._child, code, functions, inputs, limits, on_output, is_session=True
-        )
+        self._current = await self._begin(self._child, code, functions, inputs, limits, on_output, is_session=True)
         if self._child.output is None:
             return self._current
         return FilesExecution(self._current, self._child, limits, is_session=True)

@@ -1,4 +1,4 @@
-"""Which wall a jail gets: the forced one, or the stronger one that the system lets us build. Never silently a weaker."""
+"""Which wall a jail gets: the forced one, or the strongest the system lets us build. Never silently a weaker one."""
 
 from __future__ import annotations
 

@@ -28,7 +28,6 @@ class Checkpoint:
     """The functions it may call, and whether each is async."""
     limits: Limits
     pending: Sequence[FunctionCall]
-    unstarted: Sequence[FunctionCall]
     answers: Mapping[int, pm.ExternalSettledResult]
     made: int
     ran: float
@@ -38,10 +37,7 @@ class Checkpoint:
 
     def sealed(self, vm: bytes) -> bytes:
         """The checkpoint as signed bytes."""
-        known = asdict(self) | {
-            "pending": [_packed(call) for call in self.pending],
-            "unstarted": [_packed(call) for call in self.unstarted],
-        }
+        known = asdict(self) | {"pending": [_packed(call) for call in self.pending]}
         return _seal(known, vm, kind="execution")
 
     @classmethod
@@ -53,8 +49,7 @@ class Checkpoint:
         """
         known, vm = _unseal(checkpoint, kind="execution")
         known["limits"] = Limits(**known["limits"])
-        for calls in ("pending", "unstarted"):
-            known[calls] = [FunctionCall(**call) for call in known[calls]]
+        known["pending"] = [FunctionCall(**call) for call in known["pending"]]
         return cls(**known), vm
 
 

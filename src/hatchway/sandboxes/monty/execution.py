@@ -10,7 +10,6 @@ from typing import Any
 import pydantic_monty as pm
 
 from hatchway.core.calls import FunctionCall, Waiting
-from hatchway.core.codec import NotPortable
 from hatchway.core.errors import (
     CodeExecutionError,
     CodeLimitError,
@@ -25,13 +24,14 @@ from hatchway.sandboxes.monty import failures
 from hatchway.sandboxes.monty.checkpoint import Checkpoint
 from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.files import Files
+from hatchway.sandboxes.monty.intake import Intake
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.ledger import Ledger
-from hatchway.sandboxes.monty.machine import LATER, Machine, Stop
+from hatchway.sandboxes.monty.machine import Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.printed import Printed
-from hatchway.sandboxes.monty.source import Source, not_awaited
-from hatchway.sandboxes.monty.values import TooLarge, from_guest, into_guest
+from hatchway.sandboxes.monty.source import Source
+from hatchway.sandboxes.monty.values import into_guest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,6 @@ class MontyExecution(CodeExecution):
         self.on_end: Callable[[MontyExecution], object] = lambda _: None
         """Called once when the action has ended."""
         self._feed = before.feed if before else lease.feeds
-        self._source = Source(action.code, f"<python-input-{self._feed}>")
         self._end: ExecutionResult | HatchwayError | None = None
         self._asker: asyncio.Future[None] | None = None
         self._clock = RunClock(action.limits.wall_seconds, self._on_time_over, ran=before.ran if before else 0.0)
@@ -74,8 +73,10 @@ class MontyExecution(CodeExecution):
         if before is None:
             self._ledger = Ledger(action.limits)
         else:
-            self._ledger = Ledger(action.limits, pending=before.pending, unstarted=before.unstarted, made=before.made)
+            self._ledger = Ledger(action.limits, pending=before.pending, made=before.made)
             self._machine.answers |= before.answers
+        source = Source(action.code, f"<python-input-{self._feed}>")
+        self._intake = Intake(action.offer, source, action.limits, self._ledger)
 
     def begin(self, bindings: Mapping[str, Any]) -> None:
         """Start the code with these names bound."""
@@ -129,15 +130,14 @@ class MontyExecution(CodeExecution):
         """As the contract says."""
         if self._end is not None or not self._ledger.is_read:
             raise RuntimeError("the execution is not waiting")
-        vm = self._machine.dump()
+        vm, answers = self._machine.dump()
         action, ledger = self._action, self._ledger
         return Checkpoint(
             code=action.code,
             styles=action.offer.styles,
             limits=action.limits,
             pending=tuple(ledger.pending.values()),
-            unstarted=tuple(ledger.unstarted.values()),
-            answers=self._machine.answers,
+            answers=answers,
             made=ledger.made,
             ran=self._clock.ran,
             stdout=action.printed.stdout,
@@ -162,32 +162,15 @@ class MontyExecution(CodeExecution):
         return self._end is not None
 
     def on_call(self, stop: pm.AsyncFunctionSnapshot) -> pm.ExternalResult | None:
-        """Take in a call: hand it out, keep it until it is awaited, or refuse it inside the code."""
-        offer = self._action.offer
-        name = offer.name_of(stop)
-        is_async = offer.styles.get(name)
-        if is_async is None:
-            return offer.unknown(name)
-        if fault := self._source.style_fault(name, stop, is_async=is_async):
-            return {"exc_type": "TypeError", "message": fault}
-        try:
-            call = self._call(name, stop)
-        except NotPortable as e:
-            return {"exc_type": "TypeError", "message": _refusal(e, name)}
-        except TooLarge:
-            self._finish(failures.over_value(self._action.limits, f"an argument of {name}"))
-            return None
-        if (error := self._ledger.enter(call)) is not None:
-            self._finish(error)
-        elif is_async:
-            self._ledger.postpone(call, stop.position)
-            return LATER
-        else:
-            self._ledger.hand_out(call)
+        """Hand out a call, keep it until the code stands, or refuse it inside the code."""
+        taken = self._intake.take(stop)
+        if not isinstance(taken, HatchwayError):
+            return taken
+        self._finish(taken)
         return None
 
     def on_blocked(self) -> None:
-        """The calls nobody has seen yet are awaited now."""
+        """Hand out the async calls made on the way here."""
         self._ledger.start()
 
     def on_stand(self) -> None:
@@ -196,26 +179,18 @@ class MontyExecution(CodeExecution):
 
     def on_complete(self, output: Any) -> None:
         """The code ended: give the value it ends in, if that can cross."""
-        limits = self._action.limits
-        if self._ledger.unstarted:
-            self._finish(self._never_awaited(), is_run_over=True)
-            return
         try:
-            is_value = output is not None and self._source.ends_in_expression
-            value = from_guest(output, limit=limits.value_bytes, tool_of=self._tool_of) if is_value else None
-        except NotPortable as e:
-            self._finish(CodeRuntimeError(f"TypeError: {e.path('output')} {e.reason}"), is_run_over=True)
-        except TooLarge:
-            self._finish(failures.over_value(limits, "the output"), is_run_over=True)
-        else:
-            self._finish(self._result(value), is_run_over=True)
+            end = self._result(self._intake.output(output))
+        except CodeExecutionError as e:
+            end = e
+        self._finish(end, is_run_over=True)
 
     def on_failure(self, error: BaseException) -> None:
         """The code, its worker or Monty failed."""
-        ended = failures.ended_in(error, self._action.limits, feed=self._feed, has_run=self._machine.stops > 0)
-        if self._ledger.unstarted and "coroutine" in ended.message:
-            ended.hint = not_awaited(next(iter(self._ledger.unstarted.values())).function_name)
-        self._finish(ended, is_run_over=True)
+        end = failures.ended_in(error, self._action.limits, feed=self._feed, has_run=self._machine.stops > 0)
+        if "coroutine" in end.message:
+            end.hint = self._intake.style_hint() or end.hint
+        self._finish(end, is_run_over=True)
 
     def _on_time_over(self) -> None:
         self._finish(failures.timeout(self._action.limits))
@@ -224,29 +199,6 @@ class MontyExecution(CodeExecution):
         self._ledger.settle(call)
         if self._end is None:  # otherwise the code is dead and `next` will tell
             self._machine.answer(int(call.call_id), settled)
-
-    def _call(self, name: str, stop: pm.AsyncFunctionSnapshot) -> FunctionCall:
-        limit = self._action.limits.value_bytes
-        args, kwargs = stop.args, stop.kwargs
-        return FunctionCall(
-            call_id=str(stop.call_id),
-            function_name=name,
-            args=from_guest(args, limit=limit, tool_of=self._tool_of) if args else (),
-            kwargs=from_guest(kwargs, limit=limit, tool_of=self._tool_of) if kwargs else {},
-        )
-
-    def _tool_of(self, number: int) -> str | None:
-        call = self._ledger.unstarted.get(str(number)) or self._ledger.pending.get(str(number))
-        return call.function_name if call else None
-
-    def _never_awaited(self) -> CodeRuntimeError:
-        call = next(iter(self._ledger.unstarted.values()))
-        place = self._ledger.places.get(call.call_id)
-        line = self._source.line_of(place) if place else None
-        shown = (
-            f'Traceback (most recent call last):\n  File "<action>", line {line[0]}\n    {line[1]}\n' if line else ""
-        )
-        return CodeRuntimeError(f"{shown}TypeError: {not_awaited(call.function_name)}")
 
     def _result(self, output: Any) -> ExecutionResult:
         printed = self._action.printed
@@ -278,10 +230,3 @@ class MontyExecution(CodeExecution):
 
 def _is_memory(end: ExecutionResult | HatchwayError) -> bool:
     return isinstance(end, CodeLimitError) and end.limit == "memory_bytes"
-
-
-def _refusal(error: NotPortable, name: str) -> str:
-    """The refusal of an argument, which is told by its place from one or by its name."""
-    place = error.keys.pop()
-    which = str(int(place) + 1) if place.isdigit() else place
-    return f"{error.path(f'argument {which} of {name} ')} {error.reason}"

@@ -16,28 +16,21 @@ from hatchway.sandboxes.monty.failures import over
 class Ledger:
     """Who was called, and which calls are unanswered, oldest first.
 
-    An async call starts when it is awaited, as a coroutine does; until then nobody sees it.
+    An async call starts when the code stands for the first time after it was made, not at once: the code that made it
+    may still go wrong about it. One that is never awaited has then mostly not started, and is told as an error.
 
     Args:
         limits: Those of the action.
         pending: Unanswered calls of a dumped execution; they are handed out again.
-        unstarted: Async calls of it that nobody had awaited.
         made: How many calls it had made.
     """
 
-    def __init__(
-        self,
-        limits: Limits,
-        *,
-        pending: Iterable[FunctionCall] = (),
-        unstarted: Iterable[FunctionCall] = (),
-        made: int = 0,
-    ) -> None:
+    def __init__(self, limits: Limits, *, pending: Iterable[FunctionCall] = (), made: int = 0) -> None:
         self._limits = limits
         self.pending = {call.call_id: call for call in pending}
         """Unanswered calls that were handed out or are about to be."""
-        self.unstarted = {call.call_id: call for call in unstarted}
-        """Async calls that nobody has awaited yet."""
+        self.unstarted: dict[str, FunctionCall] = {}
+        """Async calls made since the code last stood."""
         self.places: dict[str, pm.SourceRange] = {}
         """Where in the code the unstarted calls are."""
         self.made = made
@@ -62,12 +55,12 @@ class Ledger:
         self._unread.append(call)
 
     def postpone(self, call: FunctionCall, place: pm.SourceRange) -> None:
-        """Keep an async call until it is awaited."""
+        """Keep an async call until the code stands."""
         self.unstarted[call.call_id] = call
         self.places[call.call_id] = place
 
     def start(self) -> None:
-        """Everything is awaited now: hand out what was kept."""
+        """The code stands: hand out what was kept."""
         for call in self.unstarted.values():
             self.hand_out(call)
         self.unstarted.clear()

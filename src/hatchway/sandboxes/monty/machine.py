@@ -21,6 +21,7 @@ LATER: pm.ExternalFuture = {"future": ...}
 """The answer to an async call: go on, the result comes when everything else is blocked."""
 
 _MANY = 100
+"""Stops the host answers itself, such as unknown names, after which its own clock counts."""
 
 Stop = pm.AsyncFunctionSnapshot | pm.AsyncFutureSnapshot
 
@@ -33,7 +34,7 @@ class Driver(Protocol):
         ...
 
     def on_blocked(self) -> None:
-        """Every task of the code awaits a call: those made so far are to be served."""
+        """Every task of the code awaits something: the async calls made so far are to be served."""
         ...
 
     def on_stand(self) -> None:
@@ -91,7 +92,14 @@ class Machine:
     @property
     def is_standing(self) -> bool:
         """Whether the code waits for an answer and for nothing else."""
-        return self._stop is not None and not self._sleepers
+        return self._stop is not None and not self._is_asleep
+
+    @property
+    def _is_asleep(self) -> bool:
+        """Whether the code goes on by itself when a sleep is over."""
+        if isinstance(self._stop, pm.AsyncFunctionSnapshot):
+            return self._stop.call_id in self._sleepers
+        return bool(self._sleepers)
 
     def feed(self, start: Callable[[], Awaitable[pm.AsyncSnapshot]]) -> None:
         """Give the worker the turn; `start` begins the action or resumes a stop."""
@@ -115,11 +123,12 @@ class Machine:
         self.answers[number] = settled
         self._deliver()
 
-    def dump(self) -> bytes:
-        """The standing machine as bytes."""
-        if self._stop is None or self._sleepers:
+    def dump(self) -> tuple[bytes, dict[int, pm.ExternalSettledResult]]:
+        """The standing machine as bytes, and the answers to give it; whoever sleeps is awake after a restore."""
+        if self._stop is None or self._is_asleep:
             raise RuntimeError("the execution is not waiting")
-        return self._stop.dump()
+        awake: dict[int, pm.ExternalSettledResult] = {number: {"return_value": None} for number in self._sleepers}
+        return self._stop.dump(), self.answers | awake
 
     def halt(self) -> None:
         """Tell nothing any more."""
@@ -166,7 +175,7 @@ class Machine:
                 self._deliver()
 
     def _count_own(self) -> None:
-        """Stops the host answers itself take longer than Monty counts: a loop of them could outlive its time."""
+        """Such stops take longer than Monty counts: a loop of them could outlive its time many times over."""
         self._own_stops += 1
         if self._own_stops == _MANY:
             self._clock.be_strict()
@@ -216,7 +225,7 @@ class Machine:
                 if ready:
                     self.feed(lambda: stop.resume(ready))
                     return
-        if self._sleepers:
+        if self._is_asleep:
             self._clock.run()
         else:
             self._clock.stand()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -35,8 +37,8 @@ class ProcessSandbox(CodeSandbox):
     a private folder that is removed with it. `"auto"` never chooses this sandbox.
 
     Args:
-        transport: Makes the transport that carries the calls of one execution, such as `HttpCallbackTransport`;
-            default is the guest's own channel, which is faster.
+        transport: Carries the calls, such as `HttpCallbackTransport()`: each execution has a copy of it, or what a
+            factory makes; default is the guest's own channel, which is faster.
         python: Another interpreter (at least 3.9), with its site-packages; default is this one without them.
         env: Environment variables the code is given; default none.
         file_mounts: Files and folders copied to `input/` in the working directory, without write permission.
@@ -51,7 +53,7 @@ class ProcessSandbox(CodeSandbox):
     def __init__(
         self,
         *,
-        transport: Callable[[], CallbackTransport] | None = None,
+        transport: CallbackTransport | Callable[[], CallbackTransport] | None = None,
         python: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         file_mounts: Iterable[FileMountInput] = (),
@@ -59,7 +61,7 @@ class ProcessSandbox(CodeSandbox):
     ) -> None:
         self.tier: Tier = "process"
         self.constraints = CodeConstraints(network=True)
-        self._transport = transport
+        self._transport = partial(copy.copy, transport) if isinstance(transport, CallbackTransport) else transport
         self._python = this_python() if python is None else Python(os.fspath(python), has_site=True)
         self._env = dict(env or {})
         self._mounts = as_file_mounts(file_mounts)

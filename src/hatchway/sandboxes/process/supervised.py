@@ -15,8 +15,8 @@ from hatchway.sandboxes.process.inside import tree
 from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.transports.stdio import StdinStdoutTransport
 
-DEAF_SECONDS = 0.03
-"""A supervisor that has not killed its guest after this was stopped or killed itself: the spawner takes over."""
+DEAF_SECONDS, STUCK_SECONDS = 0.03, 1.0
+"""A supervisor that has not said after this that it kills, or has not done it: it was stopped, the spawner acts."""
 
 
 class SupervisedProcess:
@@ -43,6 +43,8 @@ class SupervisedProcess:
         self._theirs = [their_in, their_out, their_stdout, their_stderr, their_control.detach()]
         self.transport.adopt(channel_in, channel_out)
         self._half = b""
+        self._reason = ""
+        self._helper: asyncio.TimerHandle | None = None
         self._supervisor = self._guest = 0
         self._death: Death | None = None
         self._on_death: Callable[[Death], None] | None = None
@@ -99,9 +101,10 @@ class SupervisedProcess:
         if self.is_dead:
             return
         self._is_killed = True
-        loop = self._attach()
+        self._attach()
         self._order(b"kill\n")
-        loop.call_later(DEAF_SECONDS, self._kill_by_spawner)
+        if self._helper is None:
+            self._help_after(DEAF_SECONDS)
 
     async def wait_gone(self) -> None:
         """Until it is dead and its folder is removed."""
@@ -167,16 +170,26 @@ class SupervisedProcess:
         match line.split():
             case [b"started", supervisor, guest]:
                 self._supervisor, self._guest = int(supervisor), int(guest)
-            case [b"dead", status, limit]:
-                self._die(_death(int(status), limit.decode("ascii")))
+            case [b"killing", reason]:
+                self._reason = "" if reason == b"-" else reason.decode("ascii")
+                self._help_after(STUCK_SECONDS)
+            case [b"dead", status]:
+                self._die(_death(int(status), self._reason))
             case _:
                 self._die(Death(is_crash=True))
 
     def _die(self, death: Death) -> None:
         if self._death is None:
             self._death = death
+            if self._helper is not None:
+                self._helper.cancel()
             if self._on_death is not None:
                 self._on_death(death)
+
+    def _help_after(self, seconds: float) -> None:
+        if self._helper is not None:
+            self._helper.cancel()
+        self._helper = self._attach().call_later(seconds, self._kill_by_spawner)
 
     def _kill_by_spawner(self) -> None:
         if self._death is None and not self._is_closed:
@@ -190,9 +203,8 @@ class SupervisedProcess:
 def _death(status: int, reason: str) -> Death:
     if reason == "orphaned":
         return Death(is_crash=True)
-    limit = "" if reason == "-" else reason
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         names = {s.value: s.name for s in signal.Signals}
-        return Death(signal=names.get(number, f"number {number}"), limit=limit)
-    return Death(exit_code=os.WEXITSTATUS(status), limit=limit)
+        return Death(signal=names.get(number, f"number {number}"), limit=reason)
+    return Death(exit_code=os.WEXITSTATUS(status), limit=reason)

@@ -9,6 +9,7 @@ from hatchway.testing.conformance.checks import NotOffered, check
 from hatchway.testing.conformance.drive import (
     LOOKUP,
     Heard,
+    finish,
     killed,
     next_call,
     next_calls,
@@ -88,6 +89,25 @@ async def check_partly_answered(sandbox: CodeSandbox) -> None:
     for call in (calls[0], calls[2]):
         await again.provide_result("late", call_id=call.call_id)
     equal("the output", (await next_result(again)).output, ["late", "early", "late", "early"])
+
+
+@check("a sync call among parallel async ones is dumped and restored with them", needs=("import asyncio",))
+async def check_sync_among_async(sandbox: CodeSandbox) -> None:
+    code = """
+        import asyncio
+        async def by_sync():
+            return ping("sync")
+        await asyncio.gather(lookup("first"), lookup("second"), by_sync())
+    """
+    async with started(sandbox, code, [LOOKUP, "ping"]) as execution:
+        calls = await next_calls(execution, 3)
+        await execution.provide_result("early", call_id=calls[0].call_id)
+        checkpoint = await dumped(execution)
+    again = await restored(sandbox, checkpoint)
+    equal("the calls after restore", await next_calls(again, 2), calls[1:])
+    for call in calls[1:]:
+        await again.provide_result("late", call_id=call.call_id)
+    equal("the output", (await finish(again)).output, ["early", "late", "late"])
 
 
 @check("the execution that was dumped stays usable")

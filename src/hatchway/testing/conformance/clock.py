@@ -125,6 +125,28 @@ async def check_stands_while_gathering(sandbox: CodeSandbox) -> None:
         equal("the output", (await next_result(execution)).output, [1, 2])
 
 
+@check("the limit strikes although the host does not ask, and the error is there when it does")
+async def check_strikes_unasked(sandbox: CodeSandbox) -> None:
+    async with started(sandbox, "print('begun')\nwhile True:\n    pass", limits=HALF) as execution:
+        await asyncio.sleep(1.5)
+        begun = time.monotonic()
+        with raises(CodeTimeoutError, "next() long after the time was over", "wall_seconds"):
+            await execution.next()
+        if (took := time.monotonic() - begun) > 0.4:
+            fail(f"next() took {took:.2f} s although the time was over long before: the code was still running")
+
+
+@check("the clock stands at a call from the moment it is made, not only once the host has taken it")
+async def check_stands_until_taken(sandbox: CodeSandbox) -> None:
+    async with started(sandbox, "ping()\nping()\n'done'", ["ping"], limits=HALF) as execution:
+        for _ in range(2):
+            await asyncio.sleep(0.8)
+            await next_call(execution)
+            await execution.provide_result(None)
+        await asyncio.sleep(0.8)
+        equal("the output", (await next_result(execution)).output, "done")
+
+
 @check("the clock is one for the whole execution: calls do not wind it up again", needs=("import time",))
 async def check_not_rewound(sandbox: CodeSandbox) -> None:
     code = "import time\nfor i in range(20):\n    time.sleep(0.1)\n    ping()"

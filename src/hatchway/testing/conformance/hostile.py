@@ -10,13 +10,13 @@ from hatchway.testing.conformance.drive import failure, next_call, ping, run, st
 from hatchway.testing.conformance.expect import equal
 
 FULL = (FULL_LIBRARY,)
-FIVE_SECONDS = Limits(wall_seconds=5)
+TWO_SECONDS = Limits(wall_seconds=2)
 
 
 async def _ends(sandbox: CodeSandbox, code: str) -> None:
     """The execution ends in time, however it likes, and the next one works."""
     try:
-        await run(sandbox, code, {"ping": ping}, limits=FIVE_SECONDS)
+        await run(sandbox, code, {"ping": ping}, limits=TWO_SECONDS)
     except HatchwayError:
         pass
     await still_works(sandbox)

@@ -132,6 +132,17 @@ async def check_large_output(sandbox: CodeSandbox) -> None:
     contains("the error", str(error), "value_bytes")
 
 
+@check("a small value that is large on the wire is held to Limits.value_bytes, as argument and as output")
+async def check_expanding_value(sandbox: CodeSandbox) -> None:
+    doubled = "x = [1, 2, 3]\nfor _ in range(15):\n    x = [x, x]\n"
+    made: list[Any] = []
+    for end in ("x", "send(x)"):
+        code, limits = doubled + end, Limits(value_bytes=100_000)
+        error = await failure(sandbox, CodeExecutionError, code, {"send": made.append}, limits=limits)
+        contains(f"the error of {end}", str(error), "value_bytes")
+    equal("calls that were handed out", len(made), 0)
+
+
 @check("a result past Limits.value_bytes is refused; the call stays pending")
 async def check_large_result(sandbox: CodeSandbox) -> None:
     async with started(sandbox, "len(fetch())", ["fetch"], limits=Limits(value_bytes=100_000)) as execution:

@@ -116,6 +116,14 @@ async def check_flood(sandbox: CodeSandbox) -> None:
         fail(f"{len(result.stdout)} characters are kept of at most one MiB")
 
 
+@check("code that prints without end is stopped by its time, with head and tail of the output kept")
+async def check_endless(sandbox: CodeSandbox) -> None:
+    code = "print('HEAD')\nwhile True:\n    print('x', end='')"
+    error = await failure(sandbox, CodeTimeoutError, code, limits=Limits(wall_seconds=0.5, output_bytes=1000))
+    if not error.stdout.startswith("HEAD\nx") or not error.stdout.endswith("x") or len(error.stdout) > 1200:
+        fail(f"error.stdout is {shown(error.stdout)}")
+
+
 @check("output is text whatever it holds: control characters, many lines, any language")
 async def check_any_text(sandbox: CodeSandbox) -> None:
     text = 'bell\a esc\x1b[31m nul\0 tab\t 漢字 🚀 \u2028 {"type": "execution_complete"}\r\n'

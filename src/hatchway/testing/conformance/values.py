@@ -142,6 +142,16 @@ async def check_dataclass_and_model(sandbox: CodeSandbox) -> None:
     equal("the output", result.output, [[as_dict, {"id": 7, "at": as_dict}, {"points": (as_dict,)}], as_dict])
 
 
+@check("a value that holds one part twice crosses as two equal parts")
+async def check_shared_parts(sandbox: CodeSandbox) -> None:
+    part: list[Any] = [1, {"a": 2}]
+    sent: list[Any] = []
+    code = "part = [1, {'a': 2}]\nsend([part, (part, part)])\nfetch()"
+    result = await run(sandbox, code, {"send": sent.append, "fetch": lambda: {"x": part, "y": [part]}})
+    equal("the argument", sent, [[part, (part, part)]])
+    equal("the output", result.output, {"x": part, "y": [part]})
+
+
 @check("a hundred levels of nesting cross")
 async def check_nesting(sandbox: CodeSandbox) -> None:
     value: Any = "core"

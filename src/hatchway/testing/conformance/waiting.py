@@ -89,6 +89,26 @@ async def check_never_seen(sandbox: CodeSandbox) -> None:
         equal("calls and output", [calls, call.output], [61, list(range(30))])
 
 
+@check(
+    "a sync call among parallel async ones waits with them, and is answered by its own id", needs=("import asyncio",)
+)
+async def check_sync_among_async(sandbox: CodeSandbox) -> None:
+    code = """
+        import asyncio
+        async def by_sync():
+            return ping("sync")
+        await asyncio.gather(lookup("first"), by_sync())
+    """
+    async with started(sandbox, code, [LOOKUP, "ping"]) as execution:
+        first, sync = await next_calls(execution, 2)
+        equal("who calls", [first.args[0], sync.args[0]], ["first", "sync"])
+        equal("pending", (await next_waiting(execution)).pending, (first, sync))
+        await execution.provide_result(1, call_id=first.call_id)
+        equal("pending after one answer", (await next_waiting(execution)).pending, (sync,))
+        await execution.provide_result(2)
+        equal("the output", (await next_result(execution)).output, [1, 2])
+
+
 @check("a branch that goes on makes its next call while the others still wait", needs=("import asyncio",))
 async def check_new_call_while_waiting(sandbox: CodeSandbox) -> None:
     code = """

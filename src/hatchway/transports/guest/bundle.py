@@ -1,15 +1,14 @@
 """The guest's files as a package made of text, for a machine that has none of them."""
 
-import importlib.abc
-import importlib.machinery
 import sys
+from importlib.machinery import ModuleSpec
 
 PACKAGE = "_hatchway_guest"
 PLACE = "/<hatchway>/"  # absolute, so that frames of ours are told from the action's by their file
 
 
-class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    """Imports modules of the package from their source."""
+class Bundle:
+    """Finds and loads modules of the package by their source. `importlib.abc` would cost more than all of them."""
 
     def __init__(self, sources):
         self._sources = {PACKAGE + "." + name: text for name, text in sources.items()}
@@ -20,17 +19,20 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         if fullname not in self._sources:
             return None
         file = PLACE + fullname.rpartition(".")[2] + ".py"
-        spec = importlib.machinery.ModuleSpec(fullname, self, origin=file, is_package=fullname == PACKAGE)
+        spec = ModuleSpec(fullname, self, origin=file, is_package=fullname == PACKAGE)
         spec.has_location = True
         return spec
 
-    def get_source(self, fullname):
-        """The text; also what tracebacks show."""
-        return self._sources[fullname]
+    def create_module(self, spec):
+        """An ordinary one."""
 
-    def get_code(self, fullname):
-        """Compiled under the name `find_spec` gave."""
-        return compile(self._sources[fullname], self.find_spec(fullname).origin, "exec", dont_inherit=True)
+    def exec_module(self, module):
+        """Run the source under the name `find_spec` gave it."""
+        exec(compile(self._sources[module.__name__], module.__file__, "exec", dont_inherit=True), vars(module))
+
+    def get_source(self, fullname):
+        """What tracebacks show."""
+        return self._sources[fullname]
 
 
 def load(sources):

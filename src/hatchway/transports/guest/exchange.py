@@ -7,7 +7,7 @@ selector (`loops.py`): it reads only while no thread leads.
 
 import _thread
 
-from . import codec, idleness
+from . import codec, idleness, sizes
 from .async_call import AsyncCall
 
 _ELECT = -1  # in place of a thread's id: a leader is chosen and about to wake up
@@ -294,14 +294,14 @@ def head(name):
 
 def packed_arguments(name, args, kwargs, limit):
     """The end of a call's message. Raises TypeError for what cannot cross, ValueError past the limit."""
-    data = b',"args":%s,"kwargs":%s}\n' % (
-        _packed(name, "args", list(args)),
-        _packed(name, "kwargs", kwargs) if kwargs else b"{}",
-    )
-    if len(data) > limit:
-        told = "%s(): the arguments take %d bytes on the wire, Limits.value_bytes is %d"
-        raise ValueError(told % (name, len(data), limit))
-    return data
+    if not (sizes.is_over(args, limit) or (kwargs and sizes.is_over(kwargs.values(), limit))):
+        data = b',"args":%s,"kwargs":%s}\n' % (
+            _packed(name, "args", list(args)),
+            _packed(name, "kwargs", kwargs) if kwargs else b"{}",
+        )
+        if len(data) <= limit:
+            return data
+    raise ValueError("%s(): the arguments take more bytes on the wire than Limits.value_bytes, %d" % (name, limit))
 
 
 def _packed(name, root, value):

@@ -22,8 +22,6 @@ class HttpChannel:
     def __init__(self, client):
         self._client = client
         self._selector = selectors.DefaultSelector()
-        self._waiting = {}
-        """The requests whose response is due: connection -> what was posted, and the id of a lone call."""
         self._lock = threading.Lock()
         self._is_asking = False
         self._posted = self._answered = 0
@@ -39,7 +37,7 @@ class HttpChannel:
 
     def send(self, data):
         """Post whole messages; the caller makes sure that no other thread does at the same time."""
-        lone = None if self._waiting or self._posted > self._answered else _LONE_CALL.fullmatch(data)
+        lone = None if self._selector.get_map() or self._posted > self._answered else _LONE_CALL.fullmatch(data)
         if lone is not None:
             self._begin("/call", data, lone.group(1).decode("ascii"))
             return
@@ -52,14 +50,15 @@ class HttpChannel:
         """What has come, decoded; maybe nothing. Raises EOFError when the host has ended the execution."""
         self._ask()
         for key, _ in self._selector.select():
-            self._selector.unregister(key.fileobj)
-            return self._settle(key.data, *self._waiting.pop(key.data))
+            if key.fileobj.has_response():
+                self._selector.unregister(key.fileobj)
+                return self._settle(key.fileobj, *key.data)
         return []
 
     def close(self):
         """Give every descriptor back."""
-        while self._waiting:
-            self._waiting.popitem()[0].close()
+        for key in tuple(self._selector.get_map().values()):
+            key.fileobj.close()
         self._selector.close()
         self._client.close()
 
@@ -77,8 +76,7 @@ class HttpChannel:
 
     def _begin(self, path, body, call_id):
         connection = self._client.send(path, body)
-        self._waiting[connection] = body, call_id
-        self._selector.register(connection.sock, selectors.EVENT_READ, connection)
+        self._selector.register(connection, selectors.EVENT_READ, (body, call_id))
 
     def _settle(self, connection, body, call_id):
         """The messages in a response; a request that got no answer is sent again."""

@@ -6,7 +6,7 @@ import sys
 import threading
 
 from . import action as actions
-from . import codec, limits, report, tools
+from . import codec, limits, report, sizes, tools
 from .async_call import UNSTARTED
 from .exchange import Exchange
 
@@ -115,16 +115,16 @@ class Interpreter:
         kind, told = end
         if kind is None:
             try:
-                packed = codec.dumps(told)
+                packed = b"" if sizes.is_over([told], limit) else codec.dumps(told)
             except codec.NotPortable as e:
                 kind, told = "value", "%s %s" % (e.path("output"), e.reason)
             except BaseException as e:
                 kind, told = report.failure(e, {})
             else:
-                if len(packed) <= limit:
+                if 0 < len(packed) <= limit:
                     return b'{"type":"execution_complete","output":%s}\n' % packed
                 kind = "value"
-                told = "the output takes %d bytes on the wire, Limits.value_bytes is %d" % (len(packed), limit)
+                told = "the output takes more bytes on the wire than Limits.value_bytes, %d" % limit
         failed = {"type": "execution_failed", "kind": kind, "message": told}
         return codec.dumps(failed) + b"\n"
 

@@ -28,6 +28,8 @@ def attach(namespace, specs, value_bytes):
     exchange = Exchange(HttpChannel(client), _flush)
     exchange.open(1, value_bytes)
     tools.bind(specs, exchange, namespace)
+    if specs:
+        client.connect()
     os.register_at_fork(after_in_child=exchange.after_fork_in_child)
     if GUEST in sys.modules:
         _replace(namespace, exchange)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import importlib
 import json
 import os
 import resource
@@ -26,12 +27,12 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
         for fd in given:
             os.close(fd)
     except BaseException as e:
-        channel.send(json.dumps({"sealed": False, "reason": "%s: %s" % (type(e).__name__, e)}).encode() + b"\n")
+        channel.send(json.dumps({"sealed": False, "reason": f"{type(e).__name__}: {e}"}).encode() + b"\n")
         os._exit(1)
     try:
         _become_guest(channel.detach())
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as e:
+        sys.excepthook(type(e), e, e.__traceback__)
     finally:
         os._exit(1)
 
@@ -67,7 +68,7 @@ def _volunteer_for_oom() -> None:
 def _own_mounts(launch: dict[str, Any], order: dict[str, Any]) -> None:
     kernel.unshare(kernel.NEWNS | kernel.NEWCGROUP)
     kernel.mount("proc", "/proc", "proc", SCRATCH, "subset=pid")  # no /proc/sys, nor anything else machine-wide
-    quota = "mode=700,size=%d,nr_inodes=%d" % (order["disk_bytes"], order["disk_files"])
+    quota = f"mode=700,size={order['disk_bytes']},nr_inodes={order['disk_files']}"
     kernel.mount("tmpfs", "/tmp", "tmpfs", SCRATCH, quota)
     if launch["has_output"]:
         kernel.mount("tmpfs", "/output", "tmpfs", SCRATCH, quota)
@@ -94,15 +95,12 @@ def _rlimits(order: dict[str, Any]) -> None:
 def warm_up() -> None:
     """Walk the path of an action. In the zygote: what the interpreter learns from it, every child knows. In a child:
     the pages it writes to are then its own, and not copied while somebody waits."""
-    from _hatchway_guest import action, codec  # pyright: ignore
-
+    action, codec = (importlib.import_module(f"_hatchway_guest.{name}") for name in ("action", "codec"))
     message = codec.loads(codec.dumps({"type": "execute", "code": "1 + 1", "functions": [], "inputs": {}}))
     action.Action(message["code"], "<action>").run({}, None)
 
 
 def _become_guest(channel: int) -> None:
-    from _hatchway_guest.channel import PipeChannel  # pyright: ignore
-    from _hatchway_guest.interpreter import Interpreter  # pyright: ignore
-
     sys.argv[:] = [""]
-    Interpreter(PipeChannel(channel, channel)).serve()
+    pipe = importlib.import_module("_hatchway_guest.channel").PipeChannel(channel, channel)
+    importlib.import_module("_hatchway_guest.interpreter").Interpreter(pipe).serve()

@@ -8,12 +8,12 @@ from . import kernel
 
 
 def owned_by(source: str, owner: int) -> int | None:
-    """A detached tree in which what belongs to the owner of `source` belongs to uid `owner`. None: not supported there."""
+    """A detached tree where the files of the owner of `source` belong to uid `owner`. None: not supported there."""
     found = os.stat(source)
     if found.st_uid == owner:
         return None
     try:
-        namespace = _namespace_with("%d %d 1" % (found.st_uid, owner), "%d %d 1" % (found.st_gid, owner))
+        namespace = _namespace_with(f"{found.st_uid} {owner} 1", f"{found.st_gid} {owner} 1")
     except OSError:
         return None
     try:
@@ -41,7 +41,7 @@ def _namespace_with(uid_map: str, gid_map: str) -> int:
         if not os.read(ready[0], 1):
             raise OSError("no user namespace for an id map")
         write_maps(pid, uid_map, gid_map)
-        return os.open("/old/proc/%d/ns/user" % pid, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"/old/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
         for fd in (ready[0], *go):
             os.close(fd)
@@ -51,7 +51,7 @@ def _namespace_with(uid_map: str, gid_map: str) -> int:
 def write_maps(pid: int, uid_map: str, gid_map: str, proc: str = "/old/proc") -> None:
     """Set the id maps of another process's user namespace."""
     for name, text in (("setgroups", "deny"), ("uid_map", uid_map), ("gid_map", gid_map)):
-        fd = os.open("%s/%d/%s" % (proc, pid, name), os.O_WRONLY | os.O_CLOEXEC)
+        fd = os.open(f"{proc}/{pid}/{name}", os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.write(fd, text.encode())
         finally:

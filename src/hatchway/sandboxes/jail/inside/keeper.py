@@ -7,6 +7,7 @@ zygote, pid 1 of its pid namespace, everything inside.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
@@ -27,8 +28,7 @@ def main() -> None:
     if os.getppid() != launch["host"]:
         sys.exit("the host is already gone")
     _load(launch)
-    from _hatchway_jail import kernel, zygote  # pyright: ignore
-
+    kernel, zygote = (importlib.import_module(f"_hatchway_jail.{name}") for name in ("kernel", "zygote"))
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     zygote_pid = zygote.start(launch, control, UID_RANGE + os.getpid())
     control.close()  # the host must see the end of file when the zygote dies

@@ -37,7 +37,7 @@ _libc.syscall.restype = ctypes.c_long
 def _checked(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, "%s: %s" % (what, os.strerror(number)))
+        raise OSError(number, f"{what}: {os.strerror(number)}")
     return result
 
 
@@ -56,7 +56,7 @@ def is_known_machine() -> bool:
 
 def unshare(flags: int) -> None:
     """Leave the namespaces `flags` name for new ones."""
-    _checked(_libc.unshare(flags), "unshare(0x%x)" % flags)
+    _checked(_libc.unshare(flags), f"unshare({flags:#x})")
 
 
 def setns(fd: int, flags: int) -> None:
@@ -67,7 +67,7 @@ def setns(fd: int, flags: int) -> None:
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
     """mount(2)."""
     done = _libc.mount(_path(source), _path(target), _path(kind), ctypes.c_ulong(flags), _path(data))
-    _checked(done, "mount %s on %s" % (source, target))
+    _checked(done, f"mount {source} on {target}")
 
 
 def bind(source: str, target: str) -> None:
@@ -77,12 +77,12 @@ def bind(source: str, target: str) -> None:
 
 def detach(target: str) -> None:
     """Take a mount out of the tree at once; it goes when nobody uses it."""
-    _checked(_libc.umount2(_path(target), MNT_DETACH), "umount %s" % target)
+    _checked(_libc.umount2(_path(target), MNT_DETACH), f"umount {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
     """Make `new` the root and put the old one at `old`."""
-    _syscall(_PIVOT_ROOT[_MACHINE], "pivot_root %s" % new, _path(new), _path(old))
+    _syscall(_PIVOT_ROOT[_MACHINE], f"pivot_root {new}", _path(new), _path(old))
 
 
 def restrict_mount(target: str, attributes: int, *, is_recursive: bool = True) -> None:
@@ -92,7 +92,7 @@ def restrict_mount(target: str, attributes: int, *, is_recursive: bool = True) -
 
 def idmapped_tree(source: str, user_namespace: int) -> int:
     """A detached copy of the tree at `source` whose owners are seen through the id map of a user namespace."""
-    tree = _syscall(_OPEN_TREE, "open_tree %s" % source, AT_FDCWD, _path(source), OPEN_TREE_CLONE | os.O_CLOEXEC)
+    tree = _syscall(_OPEN_TREE, f"open_tree {source}", AT_FDCWD, _path(source), OPEN_TREE_CLONE | os.O_CLOEXEC)
     try:
         _mount_setattr(tree, "", AT_EMPTY_PATH, ATTR_IDMAP, user_namespace)
     except OSError:
@@ -103,18 +103,18 @@ def idmapped_tree(source: str, user_namespace: int) -> int:
 
 def attach_tree(tree: int, target: str) -> None:
     """Put a detached tree at `target`."""
-    _syscall(_MOVE_MOUNT, "move_mount to %s" % target, tree, b"", AT_FDCWD, _path(target), MOVE_MOUNT_F_EMPTY_PATH)
+    _syscall(_MOVE_MOUNT, f"move_mount to {target}", tree, b"", AT_FDCWD, _path(target), MOVE_MOUNT_F_EMPTY_PATH)
 
 
 def _mount_setattr(directory: int, path: str, at_flags: int, attributes: int, user_namespace: int) -> None:
     wanted = struct.pack("=QQQQ", attributes, 0, 0, user_namespace)
-    _syscall(_MOUNT_SETATTR, "mount_setattr %s" % path, directory, _path(path), at_flags, wanted, len(wanted))
+    _syscall(_MOUNT_SETATTR, f"mount_setattr {path}", directory, _path(path), at_flags, wanted, len(wanted))
 
 
 def prctl(option: int, argument: int = 0, second: int = 0) -> int:
     """prctl(2)."""
     values = [ctypes.c_ulong(v) for v in (argument, second, 0, 0)]
-    return _checked(_libc.prctl(option, *values), "prctl(%d)" % option)
+    return _checked(_libc.prctl(option, *values), f"prctl({option})")
 
 
 def close_all_but(kept: set[int]) -> None:

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import resource
+import shutil
 import sys
 import types
 from typing import Any
 
+SPAWNER = "_hatchway_spawner"
 UID_RANGE = 0x7000_0000  # as the keeper's; a guest's own pid makes it unique while it lives
 QUOTA_VARIABLE = "HATCHWAY_QUOTA"  # how a guest learns its limits; gone before the code runs
 
@@ -20,32 +22,51 @@ QUOTA_VARIABLE = "HATCHWAY_QUOTA"  # how a guest learns its limits; gone before 
 def main() -> None:
     """Become a spawner of sealed guests."""
     description = json.loads(sys.argv[1])
-    for name, folders in description["packages"].items():
+    for name, folders in {**description["packages"], SPAWNER: [os.path.dirname(sys.argv[2])]}.items():
         package = types.ModuleType(name)
         package.__path__ = folders
         sys.modules[name] = package
-    from _hatchway_jail import policy  # pyright: ignore
-
-    policy.system_calls(False)  # assembled once, for all guests
-    spec = importlib.util.spec_from_file_location("_hatchway_spawner", sys.argv[2])
-    assert spec is not None and spec.loader is not None
-    spawner: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(spawner)
-    serve = spawner.serve
+    importlib.import_module("_hatchway_jail.policy").system_calls(False)  # assembled once, for all guests
+    guest: Any = importlib.import_module(SPAWNER + ".guest")
+    serve = guest._serve
 
     def sealed_serve(read_fd: int, write_fd: int) -> None:
         seal(description, {read_fd, write_fd})
         serve(read_fd, write_fd)
 
-    spawner.serve = sealed_serve
-    sys.argv[1:] = sys.argv[3:]
-    spawner.main()
+    guest._serve = sealed_serve
+    shutil.rmtree = remove_tree
+    importlib.import_module(SPAWNER + ".spawner").main(int(sys.argv[3]), sys.argv[4])
+
+
+def remove_tree(folder: str, ignore_errors: bool = True) -> None:
+    """Remove what dead code has left, however deep and closed: `rmtree` recurses, and would end the spawner.
+
+    Directories are taken apart level by level, their own directories moved up, so that no path grows long.
+    """
+    moved = 0
+    todo = [folder]
+    while todo:
+        directory = todo.pop()
+        try:
+            os.chmod(directory, 0o700)
+            for entry in list(os.scandir(directory)):
+                if entry.is_dir(follow_symlinks=False):
+                    moved += 1
+                    place = f"{folder}.{moved}"
+                    os.rename(entry.path, place)
+                    todo.append(place)
+                else:
+                    os.unlink(entry.path)
+            os.rmdir(directory)
+        except OSError:
+            if not ignore_errors:
+                raise
 
 
 def seal(description: dict[str, Any], kept: set[int]) -> None:
     """Give up all but the interpreter's files, the own folder and the channel."""
-    from _hatchway_jail import kernel, policy  # pyright: ignore
-
+    kernel, policy = (importlib.import_module("_hatchway_jail." + name) for name in ("kernel", "policy"))
     quota = json.loads(os.environ.pop(QUOTA_VARIABLE))
     kernel.close_all_but({0, 1, 2, *kept})
     sys.path[:] = description["sys_path"]
@@ -84,7 +105,7 @@ def _tasks_of_user() -> int:
         if name.isdigit():
             try:
                 if os.stat("/proc/" + name).st_uid == uid:
-                    tasks += len(os.listdir("/proc/%s/task" % name))
+                    tasks += len(os.listdir(f"/proc/{name}/task"))
             except OSError:
                 pass  # it has just ended, or is not ours to see
     return tasks

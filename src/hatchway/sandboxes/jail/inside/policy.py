@@ -6,12 +6,15 @@ import errno
 import os
 import socket
 import stat
-from functools import lru_cache
-from typing import Any
-
-from _hatchway_wall import landlock, seccomp  # pyright: ignore
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from . import kernel
+
+if TYPE_CHECKING:
+    from hatchway.sandboxes.wall import landlock, seccomp
+else:  # on the far side of `exec` there is no Hatchway, only its folders
+    from _hatchway_wall import landlock, seccomp
 
 _PLAIN = """
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 creat close close_range
@@ -47,7 +50,7 @@ READ = landlock.READ | landlock.EXECUTE
 WRITE = READ | landlock.WRITE | landlock.MAKE_FIFO
 
 
-@lru_cache(maxsize=None)
+@cache
 def system_calls(has_memfd: bool) -> bytes:
     """The filter. Memory files are allowed only where a cgroup counts them: an address space limit does not."""
     allow = seccomp.ALLOW

@@ -15,7 +15,7 @@ DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 def build(launch: dict[str, Any], owner: int | None) -> None:
-    """Gather the new root at `NEW`, the host's being at `OLD`. `owner` is the uid the code will run as, for a root caller."""
+    """Gather the new root at `NEW`, the host's being at `OLD`. `owner`: the code's uid, for a root caller."""
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", STAGE, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4m")
     os.mkdir(STAGE + NEW, 0o755)
@@ -48,7 +48,7 @@ class GrantRefused(OSError):
 
 
 def _grant(source: str, target: str, owner: int | None) -> None:
-    """A granted file or directory; for a root caller its owner's files look like the code's own, so that it may read them."""
+    """A granted file or directory. For a root caller it looks like the code's own, so that the code may read it."""
     try:
         _make_place(source, target)
         tree = idmap.owned_by(source, owner) if owner is not None else None
@@ -59,12 +59,12 @@ def _grant(source: str, target: str, owner: int | None) -> None:
             os.close(tree)
         kernel.restrict_mount(target, SEALED | kernel.ATTR_NOEXEC)
     except OSError as e:
-        reason = "%s: %s" % (source[len(OLD) :], os.strerror(e.errno or 0))
+        reason = f"{source[len(OLD) :]}: {os.strerror(e.errno or 0)}"
         raise GrantRefused(e.errno or 0, reason) from None
 
 
 def _show_workspace(launch: dict[str, Any], owner: int | None) -> None:
-    """The workspace as /input. Mounts that go below it get places in a layer above: nothing is made in it, or copied."""
+    """The workspace as /input. Mounts below it get places in a layer above: nothing is made in it, or copied."""
     inside = [(target, source) for target, source in launch["grants"] if target.startswith(INPUT + "/")]
     if not inside:
         _grant(OLD + launch["workspace"], NEW + INPUT, owner)
@@ -73,7 +73,7 @@ def _show_workspace(launch: dict[str, Any], owner: int | None) -> None:
         _make_place(OLD + source, PLACES + target[len(INPUT) :])
     _grant(OLD + launch["workspace"], WORKSPACE, owner)
     flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-    kernel.mount("overlay", NEW + INPUT, "overlay", flags, "lowerdir=%s:%s" % (PLACES, WORKSPACE))
+    kernel.mount("overlay", NEW + INPUT, "overlay", flags, f"lowerdir={PLACES}:{WORKSPACE}")
 
 
 def _make_place(source: str, target: str) -> None:
@@ -89,7 +89,9 @@ def _make_place(source: str, target: str) -> None:
 def _mask(target: str) -> None:
     """Cover a directory by an empty one, a file by nothing."""
     if os.path.isdir(target):
-        kernel.mount("tmpfs", target, "tmpfs", kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k")
+        kernel.mount(
+            "tmpfs", target, "tmpfs", kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV, "mode=755,size=4k"
+        )
     elif os.path.exists(target):
         kernel.bind(OLD + "/dev/null", target)
         kernel.restrict_mount(target, SEALED)
@@ -103,7 +105,7 @@ def _add_devices() -> None:
     os.symlink("/tmp", NEW + "/dev/shm")  # POSIX semaphores and shared memory, under the scratch quota
     os.symlink("/proc/self/fd", NEW + "/dev/fd")
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        os.symlink("/proc/self/fd/%d" % number, NEW + "/dev/" + name)
+        os.symlink(f"/proc/self/fd/{number}", NEW + "/dev/" + name)
 
 
 def _add_texts(launch: dict[str, Any]) -> None:

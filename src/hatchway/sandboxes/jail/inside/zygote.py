@@ -38,7 +38,7 @@ def start(launch: dict[str, Any], control: socket.socket, uid: int) -> int:
     with asked:
         told = asked.recv(64)
         if told == b"maps":  # only root may write a map of a uid that is not its own
-            own = "%d %d 1" % (INSIDE_ID, uid)
+            own = f"{INSIDE_ID} {uid} 1"
             idmap.write_maps(helper, own, own, "/proc")
             asked.send(b"done")
             told = asked.recv(64)
@@ -62,7 +62,7 @@ def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: so
     else:
         own_uid, own_gid = os.geteuid(), os.getegid()
         kernel.unshare(ALL_NAMESPACES)
-        idmap.write_maps(os.getpid(), "%d %d 1" % (INSIDE_ID, own_uid), "%d %d 1" % (INSIDE_ID, own_gid), "/proc")
+        idmap.write_maps(os.getpid(), f"{INSIDE_ID} {own_uid} 1", f"{INSIDE_ID} {own_gid} 1", "/proc")
         root.build(launch, None)
     pid = os.fork()
     if pid:

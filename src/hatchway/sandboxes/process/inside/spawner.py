@@ -128,7 +128,7 @@ class Spawner:
         if killed:
             self._kill_strangers()
         for supervised in killed:
-            kernel.tell(supervised.control, f"dead {int(signal.SIGKILL)} -")
+            kernel.tell(supervised.control, f"dead {int(signal.SIGKILL)}")
             shutil.rmtree(supervised.cwd, ignore_errors=True)
             os.close(supervised.control)
 

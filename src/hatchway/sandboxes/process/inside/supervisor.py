@@ -4,7 +4,8 @@ A child subreaper: whatever the code forks, daemonises or moves to another sessi
 this process has no child left, nothing is left.
 
 Told by the host, one line each: `watch <processes> <memory bytes>`, `kill`; its end of file means kill as well.
-Tells the host: `started <own pid> <guest pid>`, and at the end `dead <wait status> <limit, orphaned or ->`.
+Tells the host: `started <own pid> <guest pid>`; at the end `killing <limit, orphaned or ->`, so that it knows somebody
+acts, and `dead <wait status>`.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ class Supervisor:
         kernel.tell(self._control, f"started {os.getpid()} {self._guest}")
         while self._is_wanted():
             pass
+        kernel.tell(self._control, f"killing {self._reason or '-'}")
         self._kill_all()
-        kernel.tell(self._control, f"dead {self._status or 0} {self._reason or '-'}")
+        kernel.tell(self._control, f"dead {self._status or 0}")
 
     def _is_wanted(self) -> bool:
         for fd, _ in self._poll.poll(self._milliseconds_to_look()):
