@@ -256,7 +256,7 @@ class BlocksTheLoop(Thin):
         return await super().next()
 
 
-class NoTimeLimit(Unbroken):
+class NoLimits(Unbroken):
     async def execute(self, code: str, functions: Functions = (), **options: Any) -> CodeExecution:
         return await super().execute(code, functions, **{**options, "limits": Limits()})
 
@@ -355,9 +355,9 @@ CAUGHT: tuple[tuple[type[Unbroken], str], ...] = (
     (broken(CancelsNothing), "cancellation.waiting"),
     (broken(CancelsNothing), "descendants.cancelled"),
     (broken(BlocksTheLoop), "concurrency.loop_alive"),
-    (NoTimeLimit, "clock.endless_loop"),
-    (NoTimeLimit, "limits.calls"),
-    (NoTimeLimit, "limits.large_result"),
+    (NoLimits, "clock.endless_loop"),
+    (NoLimits, "limits.calls"),
+    (NoLimits, "limits.large_result"),
     (StreamsAtTheEnd, "output.streamed_before_call"),
     (KeepsState, "results.fresh_state"),
     (LeaksTheEnvironment, "secrets.environment"),

@@ -341,6 +341,27 @@ def test_none_for_a_default_of_none():
     assert str(made.signature().parameters) == "(x: 'int | None' = None) -> 'Any'"
 
 
+def test_a_validator_that_fails_is_a_tool_that_fails():
+    class Fragile(BaseModel):
+        x: int
+
+        @field_validator("x")
+        @classmethod
+        def look_up(cls, x: int) -> int:
+            return {1: 1}[x]
+
+    made = taking(Fragile)
+    assert refusal(made, {"x": 2}) == "take(): the arguments could not be checked: KeyError: 2"
+    with pytest.raises(ToolError, match=r"^take\(\): the arguments could not be checked: KeyError: 2$"):
+        made.prepare({"x": {"x": 2}})
+
+
+def test_a_flood_of_unknown_names():
+    flood = {f"x{n}": n for n in range(100_000)}
+    for made in (tool(lambda: None, name="nothing"), schema_tool({"properties": {"q": {}}})):
+        assert refusal(made, **flood).count("unknown parameter") == 5
+
+
 def test_star_parameters():
     @tool
     def gather(first: int, /, second: int = 0, *rest: float, key: str = "", **more: Stop) -> Any:

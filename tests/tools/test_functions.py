@@ -159,6 +159,19 @@ def test_callable_objects_need_a_name():
     assert (made.description, made("x")) == ("Look it up.", "x")
 
 
+def test_a_class_is_a_tool_that_makes_one():
+    @dataclasses.dataclass
+    class Order:
+        """One order."""
+
+        item: str
+        count: int = 1
+
+    made = tool(Order)
+    assert made.signature().stub == 'def Order(item: str, count: int = 1) -> Order2:\n    """One order."""\n    ...'
+    assert made.func(**made.prepare(made.bind(("x",), {}))) == Order("x")
+
+
 def test_a_lambda_needs_a_name():
     with pytest.raises(InvalidTool) as refused:
         as_tools([lambda x: x])
@@ -180,6 +193,11 @@ def test_the_context_is_no_parameter_of_the_code():
     assert "ctx" not in charge.signature().stub
     with pytest.raises(ToolError, match=r"^charge\(\): unknown parameter 'ctx'"):
         charge.bind((1,), {"ctx": 2})
+
+    def annotated(ctx: Annotated[CallContext, "the call"]) -> str:
+        return ctx.call_id
+
+    assert tool(annotated).takes_context == "ctx"
     made = tool(optional)
     assert made.takes_context == "ctx"
     with pytest.raises(ToolError, match=r"^optional\(\): unknown parameter 'ctx'"):

@@ -135,6 +135,11 @@ class GuestExecution(CodeExecution):
         """Whether the action has ended."""
         return self._end is not None
 
+    @property
+    def is_stranded(self) -> bool:
+        """Whether its event loop was closed: nobody will ever hear of it again."""
+        return self._death.get_loop().is_closed()
+
     def dump(self) -> bytes | None:
         """None: a process cannot be stored."""
         return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hatchway.testing.conformance import Check
 from hatchway.testing.conformance.runner import Factory, run_check, select
 
 
-def pytest_checks(factory: Factory, only: str | None = None) -> Callable[[Check], None]:
+def pytest_checks(factory: Factory, only: str | Iterable[str] | None = None) -> Callable[[Check], None]:
     """A test function for a module of yours: `test_conformance = pytest_checks(MySandbox)`.
 
     Args:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
+from itertools import islice
 from typing import Any, Self, cast
 
 from hatchway.core.errors import InvalidTool, ToolError
 from hatchway.tools.parameters import Kind, Parameter, parameters_of, takes_more
-from hatchway.tools.problems import Problem, refusal, unknown
+from hatchway.tools.problems import MAX_PROBLEMS, Problem, refusal, unknown
 from hatchway.tools.schema import compile_schema
 from hatchway.tools.stubs import parameter_list
 
@@ -44,17 +45,32 @@ class Arguments(ABC):
         arguments = self._named(args, kwargs) if args else dict(kwargs)
         try:
             self.check(arguments)
-        except RecursionError:
-            raise ToolError(f"{self.tool}(): the arguments are nested too deeply") from None
+        except ToolError:
+            raise
+        except Exception as e:
+            raise self._broken(e) from e
         return arguments
+
+    def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What `bind` accepted, converted to what the function takes.
+
+        Raises:
+            ToolError: A validator of the function's own types refuses a value, or fails.
+        """
+        try:
+            return self.convert(arguments)
+        except ToolError:
+            raise
+        except Exception as e:
+            raise self._broken(e) from e
 
     @abstractmethod
     def check(self, arguments: dict[str, Any]) -> None:
         """Raise ToolError unless the arguments fit."""
 
     @abstractmethod
-    def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What `bind` accepted, converted to what the function takes."""
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What the function takes, from arguments that were checked."""
 
     def refuse(self, problems: Sequence[Problem]) -> ToolError:
         """The error that tells these problems."""
@@ -71,6 +87,12 @@ class Arguments(ABC):
                 raise self._misnamed(f"parameter {twice[0]!r} given twice, by position and by name")
             arguments.update(kwargs)
         return arguments
+
+    def _broken(self, error: Exception) -> ToolError:
+        """A type of the tool's own failed where it should have said yes or no."""
+        if isinstance(error, RecursionError):
+            return ToolError(f"{self.tool}(): the arguments are nested too deeply")
+        return ToolError(f"{self.tool}(): the arguments could not be checked: {type(error).__name__}: {error}")
 
     def _surplus(self, given: int) -> ToolError:
         return self._misnamed(f"{given} positional argument(s) given, at most {len(self._positional)} can be")
@@ -95,12 +117,12 @@ class SchemaArguments(Arguments):
         problems = self._check(arguments)
         if self._known is not None and not arguments.keys() <= self._known:
             told = {problem.path for problem in problems if problem.kind == "unknown"}
-            surplus = [name for name in arguments if name not in self._known and (name,) not in told]
-            problems = [unknown(name, self._known, arguments) for name in surplus] + problems
+            surplus = (name for name in arguments if name not in self._known and (name,) not in told)
+            problems = [unknown(name, self._known, arguments) for name in islice(surplus, MAX_PROBLEMS)] + problems
         if problems:
             raise self.refuse(problems)
 
-    def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with every tuple and set as a list."""
         return {name: _plain(value) for name, value in arguments.items()}
 

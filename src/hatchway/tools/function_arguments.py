@@ -53,7 +53,7 @@ class FunctionArguments(Arguments):
                 pass
         self._check_closely(arguments)
 
-    def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The values the function takes: instances of its dataclasses, models, enums …"""
         packed = self._packed(arguments)
         try:

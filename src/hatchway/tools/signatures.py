@@ -53,7 +53,7 @@ def read_callable(function: Callable[..., Any]) -> Reading:
         raise InvalidTool(f"{name}() is a generator; a tool returns its value", hint="return a list")
     signature, hints = _signature(function, name), _hints(body)
     context = next((each.name for each in signature.parameters.values() if _is_context(each, hints)), None)
-    description = inspect.getdoc(body) or ""
+    description = inspect.getdoc(function if isinstance(function, type) else body) or ""
     described = parameter_descriptions(description)
     hidden = frozenset(_bound_names(function, signature) | ({context} if context else set()))
     offered = [each for each in signature.parameters.values() if each.name not in hidden]
@@ -144,6 +144,8 @@ def _is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
     if hint is None and isinstance(parameter.annotation, str):
         # The name may exist for type checkers only.
         return _CONTEXT.search(parameter.annotation) is not None
+    if typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
     members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return any(isinstance(member, type) and issubclass(member, CallContext) for member in members)
 

@@ -96,7 +96,8 @@ class ProcessSandbox(CodeSandbox):
 
     async def aclose(self) -> None:
         """As the contract says. The sandbox can be used again afterwards."""
-        if self._refill is not None and self._refill.get_loop() is asyncio.get_running_loop():
+        self._sweep()
+        if self._refill is not None:
             self._refill.cancel()
             await asyncio.wait([self._refill])
         while self._spares:
@@ -178,8 +179,8 @@ class ProcessSandbox(CodeSandbox):
         for process in tuple(self._processes):
             if process.is_stranded:
                 process.close()
-            if process.is_closed:
-                self._processes.discard(process)
+        self._processes = {process for process in self._processes if not process.is_closed}
+        self._running = {execution for execution in self._running if not execution.is_stranded}
         if self._refill is not None and self._refill.get_loop().is_closed():
             self._refill = None
 

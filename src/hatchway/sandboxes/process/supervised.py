@@ -110,7 +110,7 @@ class SupervisedProcess:
         """Until it is dead and its folder is removed."""
         if self.is_stranded:
             self.close()
-        if self._gone is not None:
+        elif self._gone is not None:
             await asyncio.shield(self._gone)
 
     def cpu_seconds(self) -> float:

@@ -4,6 +4,7 @@ import ast
 import sys
 
 FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+LARGE = 1_000_000  # characters; shorter source does not fill the memory of a parser
 COROUTINE = 0x80  # inspect.CO_COROUTINE: the code has a top-level await
 
 
@@ -12,7 +13,7 @@ class Action:
 
     def __init__(self, source, filename):
         remember_source(source, filename)
-        tree = compile(source, filename, "exec", FLAGS | ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree = _parsed(source, filename)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         body = compile(tree, filename, "exec", FLAGS, dont_inherit=True)
         self._steps = [body]
@@ -36,6 +37,15 @@ class Action:
             if step.co_flags & COROUTINE:
                 value = await value
         return value
+
+
+def _parsed(source, filename):
+    try:
+        return compile(source, filename, "exec", FLAGS | ast.PyCF_ONLY_AST, dont_inherit=True)
+    except MemoryError:
+        if len(source) > LARGE:
+            raise
+        raise RecursionError from None  # the parser's way of saying that its stack is full
 
 
 def _future_flags():

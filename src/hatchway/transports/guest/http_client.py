@@ -23,7 +23,7 @@ class HostUnreachable(ConnectionError):
 
 
 class HostRefused(RuntimeError):
-    """The host answered, and did not take the message."""
+    """The host, or who speaks for it, will not take the message however often it is sent."""
 
 
 class HostClient:
@@ -68,6 +68,8 @@ class HostClient:
                 connection.send((self._head % (path, len(body))).encode("ascii") + body)
                 return connection
             except OSError as e:
+                if type(e).__name__ == "SSLCertVerificationError":
+                    raise HostRefused("the host's certificate is not trusted: %s" % e) from None
                 self._failed("%s: %s" % (type(e).__name__, e))
         raise EOFError("the host has ended this execution")
 

@@ -140,11 +140,12 @@ class Connection:
             self._may_stay = not _CLOSE.search(head)
 
     def _taken(self):
-        body = bytes(self._received) if self._length is not None else _dechunked(self._received)
-        status, is_clean = self._status, self._length is None or len(body) == self._length
+        status, length = self._status, self._length
+        body = _dechunked(self._received) if length is None else bytes(self._received[:length])
+        has_strays = length is not None and len(self._received) > length
         self._received.clear()
         self._status, self._length = 0, None
-        if not self._may_stay or not is_clean:
+        if has_strays or not self._may_stay:
             self.close()
         return status, body
 

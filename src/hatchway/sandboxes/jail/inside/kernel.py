@@ -12,7 +12,7 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 MNT_DETACH = 2
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x02000000, 0x04000000, 0x08000000
 NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
-CLONE_VM = 0x100
+CLONE_VM, CLONE_FILES = 0x100, 0x400
 SIGCHLD = 17
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
@@ -147,9 +147,10 @@ _STACK = ctypes.create_string_buffer(64 * 1024)
 def clone_sleeper() -> int:
     """A process that shares this one's memory and sleeps for ever: the cheapest init a pid namespace can have.
 
-    It runs `pause` on a stack of its own and never touches that memory again, so it costs no page of its own.
+    It runs `pause` on a stack of its own and never touches that memory again, so it costs no page of its own. Its
+    descriptors are ours as well: a copy of them would keep the ends of pipes open that we close.
     """
     top = (ctypes.addressof(_STACK) + len(_STACK)) & ~0xF
     pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
-    pid = _libc.clone(pause, ctypes.c_void_p(top), CLONE_VM | SIGCHLD, None)
+    pid = _libc.clone(pause, ctypes.c_void_p(top), CLONE_VM | CLONE_FILES | SIGCHLD, None)
     return _checked(pid, "clone")

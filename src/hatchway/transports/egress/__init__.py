@@ -1,0 +1,1 @@
+"""How requests leave: checked against the network rules, hop by hop, on the host's side."""
