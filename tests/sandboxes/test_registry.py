@@ -2,10 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar
 
+import anyio
 import pytest
 
 from hatchway.core.constraints import CodeConstraints
@@ -193,7 +194,7 @@ def test_users_that_come_at_once_open_it_once(rows: dict[str, Row]) -> None:
     assert len(asyncio.run(_fifty_at_once())) == 1
 
 
-async def _cancelled_last_user() -> Toy:
+async def _used_until_cancelled(cancel: Callable[[asyncio.Task[None]], Awaitable[None]]) -> Toy:
     entered: asyncio.Future[CodeSandbox] = asyncio.get_running_loop().create_future()
 
     async def use() -> None:
@@ -201,13 +202,34 @@ async def _cancelled_last_user() -> Toy:
             entered.set_result(sandbox)
             await asyncio.sleep(60)
 
-    user = asyncio.ensure_future(use())
+    user = asyncio.create_task(use())
     sandbox = await entered
-    user.cancel()
-    await asyncio.gather(user, return_exceptions=True)
+    await cancel(user)
+    assert user.cancelled()
     assert isinstance(sandbox, Toy)
     return sandbox
 
 
-def test_a_cancelled_user_still_closes_it(rows: dict[str, Row]) -> None:
-    assert asyncio.run(_cancelled_last_user()).closed == 1
+async def _thrice(user: asyncio.Task[None]) -> None:
+    for _ in range(3):
+        user.cancel()
+        await asyncio.sleep(0.001)
+    await asyncio.wait({user})
+
+
+def test_a_user_cancelled_again_and_again_still_closes_it(rows: dict[str, Row]) -> None:
+    assert asyncio.run(_used_until_cancelled(_thrice)).closed == 1
+
+
+async def _left_by_a_cancelled_scope() -> CodeSandbox:
+    with anyio.CancelScope() as scope:
+        async with shared_sandbox("toy") as sandbox:
+            scope.cancel()
+            await anyio.sleep(60)
+    return sandbox
+
+
+def test_a_cancelled_scope_closes_it_before_it_is_left(rows: dict[str, Row]) -> None:
+    sandbox = asyncio.run(_left_by_a_cancelled_scope())
+    assert isinstance(sandbox, Toy)
+    assert sandbox.closed == 1

@@ -6,7 +6,7 @@ import enum
 import math
 import typing
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -409,6 +409,72 @@ def test_depth_without_end():
     Json = typing_extensions.TypeAliasType("Json", "list[Json] | int")
     made = taking(Json)
     assert refusal(made, deep) == "take(): the arguments are nested too deeply"
+
+
+class And(BaseModel):
+    op: Literal["and"]
+    args: "list[And | Or | Cat]"
+
+
+class Or(BaseModel):
+    op: Literal["or"]
+    args: "list[And | Or | Cat]"
+
+
+class Yes(BaseModel):
+    op: Literal["yes"]
+    then: "Annotated[Yes | No, Field(discriminator='op')] | int"
+
+
+class No(BaseModel):
+    op: Literal["no"]
+    then: "Annotated[Yes | No, Field(discriminator='op')] | int"
+
+
+class Left(typing_extensions.TypedDict):
+    left: "Left | Right | int"
+
+
+class Right(typing_extensions.TypedDict):
+    left: "Left | Right | str"
+
+
+def nested(levels: int, level: Callable[[Any], Any], core: Any) -> Any:
+    for _ in range(levels):
+        core = level(core)
+    return core
+
+
+def test_alternatives_that_hold_themselves_cannot_hang_the_host():
+    told = "take(): the arguments are nested too deeply to tell which type each part is"
+    for annotation, level in (
+        (And | Or, lambda core: {"op": "or", "args": [core]}),
+        (Left | Right, lambda core: {"left": core}),
+    ):
+        core = {"kind": "cat", "lives": 9} if annotation == And | Or else 1
+        made = taking(annotation)
+        assert made.prepare(made.bind((nested(8, level, core),), {}))
+        assert refusal(made, nested(100, level, core)) == told
+        wide = nested(10, level, core)
+        assert refusal(taking(list[annotation]), [wide] * 100) == told
+
+
+def test_a_discriminator_allows_any_depth():
+    made = taking(Annotated[Yes | No, Field(discriminator="op")])
+    deep = nested(60, lambda core: {"op": "no", "then": core}, 1)
+    assert isinstance(made.prepare(made.bind((deep,), {}))["x"], No)
+    wrong = nested(60, lambda core: {"op": "no", "then": core}, "x")
+    assert refusal(made, wrong).endswith("must be a dict or an integer, got 'x' (str)")
+
+
+def test_a_schema_of_alternatives_that_hold_themselves_is_checked_once_per_part():
+    node = {
+        "type": "object",
+        "properties": {"a": {"anyOf": [{"$ref": "#/$defs/L"}, {"$ref": "#/$defs/R"}, {"const": 1}]}},
+    }
+    made = schema_tool({"properties": {"x": {"$ref": "#/$defs/L"}}, "$defs": {"L": node, "R": dict(node)}})
+    assert made.bind((nested(60, lambda core: {"a": core}, 1),), {})
+    assert "must be" in refusal(made, nested(60, lambda core: {"a": core}, 2))
 
 
 def schema_tool(schema: dict[str, Any]) -> Tool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hatchway.transports import http_connection, http_server
-from hatchway.transports.http_connection import Reply
+from hatchway.transports.http_connection import Body, Reply
 from hatchway.transports.http_server import HttpServer
 
 pytestmark = pytest.mark.anyio
@@ -62,11 +62,11 @@ class Served:
         handlers = {"/echo": self.echo, "/wait": self.wait, "/fail": self.fail}
         self.server = HttpServer(handlers, token=TOKEN, max_body_bytes=MAX_BODY)
 
-    async def echo(self, body: bytes) -> Reply:
-        self.bodies.append(body)
-        return Reply(200, b'{"size": %d}' % len(body))
+    async def echo(self, body: Body) -> Reply:
+        self.bodies.append(body.data)
+        return Reply(200, b'{"size": %d}' % len(body.data))
 
-    async def wait(self, body: bytes) -> Reply:
+    async def wait(self, body: Body) -> Reply:
         try:
             await self.go.wait()
         except asyncio.CancelledError:
@@ -74,7 +74,7 @@ class Served:
             raise
         return Reply(200, b'"done"')
 
-    async def fail(self, body: bytes) -> Reply:
+    async def fail(self, body: Body) -> Reply:
         raise RuntimeError("a bug")
 
     async def client(self) -> Client:
@@ -262,13 +262,27 @@ async def test_a_handler_is_cancelled_when_its_client_leaves() -> None:
 async def test_one_connection_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 2)
     async with served() as it:
-        first, _second, third = [await it.client() for _ in range(3)]
+        for _ in range(2):
+            client = await it.client()
+            client.post(b"x")
+            assert await client.status() == 200
+        third = await it.client()
         assert await third.refusal() == (503, "2 connections are open: try again later")
-        first.post(b"x")
-        assert await first.status() == 200
+        client.post(b"x")
+        assert await client.status() == 200
 
 
-async def test_bodies_on_their_way_in_are_bounded_together() -> None:
+async def test_strangers_do_not_keep_the_guest_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 2)
+    async with served() as it:
+        strangers = [await it.client() for _ in range(3)]
+        guest = await it.client()
+        guest.post(b"x")
+        assert await guest.status() == 200
+        assert [await stranger.is_closed() for stranger in strangers[:2]] == [True, True]
+
+
+async def test_bodies_held_are_bounded_together() -> None:
     async with served() as it:
         clients = [await it.client() for _ in range(http_server.BODIES_AT_ONCE + 1)]
         for client in clients:
@@ -279,6 +293,31 @@ async def test_bodies_on_their_way_in_are_bounded_together() -> None:
         await asyncio.sleep(0.05)
         late = await it.client()
         late.post(b"x" * MAX_BODY)
+        assert await late.status() == 200
+
+
+async def test_a_body_is_held_until_its_handler_drops_it() -> None:
+    async with served() as it:
+        bodies: list[Body] = []
+
+        async def keep(body: Body) -> Reply:
+            bodies.append(body)
+            await it.go.wait()
+            return Reply(200, b"1")
+
+        it.server._handlers = {"/keep": keep}  # pyright: ignore[reportPrivateUsage]
+        clients = [await it.client() for _ in range(http_server.BODIES_AT_ONCE)]
+        for client in clients:
+            client.post(b"x" * MAX_BODY, path="/keep")
+        await asyncio.sleep(0.05)
+        late = await it.client()
+        late.post(b"x", path="/keep")
+        assert await late.status() == 503
+        bodies[0].drop()
+        late = await it.client()
+        late.post(b"x", path="/keep")
+        await asyncio.sleep(0.05)
+        it.go.set()
         assert await late.status() == 200
 
 
@@ -310,7 +349,7 @@ async def test_closing_does_not_wait_for_a_client_that_never_reads(monkeypatch: 
     monkeypatch.setattr(http_server, "LINGER_SECONDS", 0.1)
     async with served() as it:
 
-        async def large(body: bytes) -> Reply:
+        async def large(body: Body) -> Reply:
             return Reply(200, b"x" * 20_000_000)
 
         it.server._handlers = {"/large": large}  # pyright: ignore[reportPrivateUsage]

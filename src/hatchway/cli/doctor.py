@@ -11,9 +11,8 @@ import click
 
 from hatchway import __version__
 from hatchway.cli.display import make_console, neutral, print_line
-from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.sandbox import Availability
-from hatchway.sandboxes.registry import ROWS, SEALED, available, choose_auto
+from hatchway.sandboxes.registry import ROWS, SEALED, available, strongest
 
 WALLS = {
     "vm": "a virtual machine",
@@ -40,19 +39,12 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     Each sandbox is tried the way a launch tries it. Exit code 0: at least one sealed sandbox is usable; 1: none is.
     """
     found = available()
-    auto = _auto()
+    auto = strongest(found)
     if as_json:
         click.echo(json.dumps(_object(found, auto)))
     else:
         _print(found, auto)
     ctx.exit(0 if auto else 1)
-
-
-def _auto() -> str | None:
-    try:
-        return choose_auto()
-    except SandboxUnavailable:
-        return None
 
 
 def _object(found: Mapping[str, Availability], auto: str | None) -> dict[str, Any]:

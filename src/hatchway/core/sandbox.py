@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 from hatchway.core.calls import FunctionCall, FunctionSignature, Waiting
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.limits import Limits
+from hatchway.core.network import NetworkRules
 from hatchway.core.results import ExecutionResult, Tier
 
 Functions = Sequence[FunctionSignature | str]
@@ -135,6 +136,8 @@ class CodeSandbox(ABC):
     """Which Python it runs."""
     tier: Tier
     """How strong its wall is here."""
+    network: NetworkRules = NetworkRules()
+    """What the code may reach; nothing by default. Where something is granted, the mode offers `fetch`."""
 
     @abstractmethod
     async def execute(

@@ -66,7 +66,7 @@ class CodeMode:
             raise InvalidSetting("this version keeps runs in memory: leave journal=None")
         if calls not in ("declared", "async"):
             raise InvalidSetting(f"calls is 'declared' or 'async', not {calls!r}")
-        self.tools = as_tools(tools)
+        self.tools = _with_fetch(as_tools(tools), sandbox)
         self.limits = limits or Limits()
         self._given = sandbox
         self._sandbox: CodeSandbox | None = None
@@ -202,6 +202,15 @@ class CodeMode:
 
     async def _ask(self, call: FunctionCall) -> Decision | None:
         return None if self._approve is None else await ask(self._approve, call, self._threads.run)
+
+
+def _with_fetch(tools: dict[str, Tool], sandbox: CodeSandbox | str) -> dict[str, Tool]:
+    """A sandbox that was granted domains offers `fetch`, unless the tools have one of that name."""
+    if isinstance(sandbox, str) or not sandbox.network.allowed or "fetch" in tools:
+        return tools
+    from hatchway.mode.fetch import fetch_tool
+
+    return {**tools, "fetch": fetch_tool(sandbox.network)}
 
 
 def _nobody_listens(event: AgentEvent) -> None:

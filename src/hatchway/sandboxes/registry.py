@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -11,8 +11,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary
-
-import anyio
 
 from hatchway.core.errors import InvalidSetting, MissingExtra, SandboxUnavailable
 from hatchway.core.results import Tier
@@ -82,6 +80,12 @@ def availability(name: str) -> Availability:
         return Availability(state="missing", reason=e.message, hint=e.hint or "pip install --force-reinstall hatchway")
 
 
+def strongest(found: Mapping[str, Availability]) -> str | None:
+    """Of what the probes found, the usable sandbox with the strongest wall; None when none is sealed."""
+    sealed = {name: SEALED.index(a.tier) for name, a in found.items() if a.state == "usable" and a.tier in SEALED}
+    return min(sealed, key=lambda name: sealed[name], default=None)
+
+
 @cache
 def choose_auto() -> str:
     """The name of the strongest usable sandbox; never an unsealed one. Probed once per process.
@@ -89,13 +93,12 @@ def choose_auto() -> str:
     Raises:
         SandboxUnavailable: No sealed sandbox works here.
     """
-    found = {name: seen for name, seen in available().items() if seen.state == "usable" and seen.tier in SEALED}
-    if not found:
-        raise SandboxUnavailable(
-            "no sealed sandbox works on this machine; an unsealed one is never chosen for you",
-            hint="see what is missing with `hatchway doctor`, or name one: sandbox='process' runs code without a wall",
-        )
-    return min(found, key=lambda name: SEALED.index(found[name].tier or "language"))
+    if (name := strongest(available())) is not None:
+        return name
+    raise SandboxUnavailable(
+        "no sealed sandbox works on this machine; an unsealed one is never chosen for you",
+        hint="see what is missing with `hatchway doctor`, or name one: sandbox='process' runs code without a wall",
+    )
 
 
 @dataclass(slots=True)
@@ -132,8 +135,20 @@ async def shared_sandbox(name: str) -> AsyncGenerator[CodeSandbox]:
         entry.users -= 1
         if not entry.users:
             del here[name]  # before the await: whoever comes meanwhile opens a new one
-            with anyio.CancelScope(shield=True):
-                await entry.sandbox.aclose()
+            await _to_its_end(entry.sandbox.aclose())
+
+
+async def _to_its_end(closing: Coroutine[Any, Any, None]) -> None:
+    """Await something that must not be cut short; a cancellation that comes meanwhile is raised after it."""
+    task, cancelled = asyncio.ensure_future(closing), None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as e:
+            cancelled = e
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 def _imported(path: str) -> type[CodeSandbox]:

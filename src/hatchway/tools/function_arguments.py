@@ -17,7 +17,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, ValidationError, core_schema, to_jsonable_python
 
-from hatchway.core.errors import InvalidTool
+from hatchway.core.errors import InvalidTool, ToolError
+from hatchway.tools.ambiguity import ambiguity, is_too_much
 from hatchway.tools.annotations import for_pydantic
 from hatchway.tools.arguments import Arguments
 from hatchway.tools.parameters import REQUIRED, Hint, Kind, Parameter
@@ -41,10 +42,13 @@ class FunctionArguments(Arguments):
         self._open = len(self._own) < len(takes)
         self._hidden = hidden
         self._deceptive = _has_numeric_choice(self.parameters)
+        self._ambiguity = ambiguity(self.parameters)
         self._compiled: Check | None = None
 
     def check(self, arguments: dict[str, Any]) -> None:
         """Raise ToolError unless they fit."""
+        if self._ambiguity and is_too_much(arguments, self._ambiguity):
+            raise ToolError(f"{self.tool}(): the arguments are nested too deeply to tell which type each part is")
         if not self._deceptive and self._hidden.isdisjoint(arguments):
             try:
                 self._validate(self._packed(arguments), strict=True, by_alias=False, by_name=True)

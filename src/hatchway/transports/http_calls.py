@@ -14,7 +14,7 @@ KEPT_ANSWERS = 256
 """Answers kept after they were handed out, for a guest whose connection dropped before it had read one."""
 KEPT_BYTES = 64 * 1024 * 1024
 """Bytes those answers may take together; the latest is kept whatever its size."""
-REMEMBERED_CALLS = 100_000
+REMEMBERED_CALLS = 10_000
 """Calls remembered by their id alone; an older one that came again would count as a new call."""
 BATCH_BYTES = 1024 * 1024
 """Answers sent together up to this size; a larger one goes alone."""
@@ -43,7 +43,7 @@ class Calls:
         self._kept: deque[str] = deque()
         self._kept_bytes = 0
         self._remembered: deque[str] = deque()
-        self._unnamed = 1
+        self._unnamed = 0
         self.uncollected_bytes = 0
         """Bytes of answers that wait for a guest to ask again."""
 
@@ -55,10 +55,11 @@ class Calls:
         return self._calls.get(call_id)
 
     def unused_id(self) -> str:
-        """An id for a call that came without one."""
-        while f"host-{self._unnamed}" in self._calls:
+        """An id for a call that came without one; another each time."""
+        while True:
             self._unnamed += 1
-        return f"host-{self._unnamed}"
+            if f"host-{self._unnamed}" not in self._calls:
+                return f"host-{self._unnamed}"
 
     def add(self, call_id: str, digest: bytes, *, is_held: bool) -> None:
         """A call seen for the first time."""

@@ -33,8 +33,22 @@ class Reply:
     body: bytes
 
 
-Handler = Callable[[bytes], Awaitable[Reply]]
-"""Gets a whole body, answers when it likes, and is cancelled when the client goes away. May raise `Refused`."""
+class Body:
+    """A whole body, counted against what a server may hold until it is dropped."""
+
+    def __init__(self, data: bytes, on_drop: Callable[[], None]) -> None:
+        self.data = data
+        """Empty once it is dropped."""
+        self._on_drop = on_drop
+
+    def drop(self) -> None:
+        """It is decoded, or not needed: an answer may take hours. Legal twice."""
+        self.data = b""
+        self._on_drop()
+
+
+Handler = Callable[[Body], Awaitable[Reply]]
+"""Gets a body, answers when it likes, and is cancelled when the client goes away. May raise `Refused`."""
 
 
 class Connection(asyncio.Protocol):
@@ -52,6 +66,8 @@ class Connection(asyncio.Protocol):
         self._body_bytes = 0
         self.task: asyncio.Task[None] | None = None
         """Answers the current request, once that is complete."""
+        self.is_known = False
+        """Has shown the token at least once."""
         self._unsent = memoryview(b"")
         self._can_write = True
         self._keep_alive = True
@@ -68,7 +84,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.forget(self)
-        self._server.release(self._body_bytes)
+        self._release()
         self._within(None)
         if self.task is not None:
             self.task.cancel()
@@ -118,7 +134,7 @@ class Connection(asyncio.Protocol):
             return
         self._within(None)
         assert self._handler is not None
-        self.task = self._loop.create_task(self._answer(self._handler, self._take_body()))
+        self.task = self._loop.create_task(self._answer(self._handler, Body(self._take_body(), self._release)))
 
     def _read_head(self) -> bool:
         end = self._received.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES)
@@ -129,6 +145,7 @@ class Connection(asyncio.Protocol):
         head = parse_head(bytes(self._received[:end]))
         self._keep_alive = head.keep_alive
         self._handler = self._server.handler_of(head)
+        self.is_known = True
         self._server.reserve(head.length or 0)
         self._body_bytes = head.length or 0
         del self._received[: end + 4]
@@ -140,11 +157,13 @@ class Connection(asyncio.Protocol):
         with memoryview(self._received) as received:
             body = bytes(received[: self._body_bytes])
         del self._received[: self._body_bytes]
-        self._server.release(self._body_bytes)
-        self._body_bytes = 0
         return body
 
-    async def _answer(self, handler: Handler, body: bytes) -> None:
+    def _release(self) -> None:
+        self._server.release(self._body_bytes)
+        self._body_bytes = 0
+
+    async def _answer(self, handler: Handler, body: Body) -> None:
         try:
             reply = await handler(body)
         except Refused as e:
@@ -152,6 +171,7 @@ class Connection(asyncio.Protocol):
         except Exception as e:
             self._loop.call_exception_handler({"message": "an HTTP callback could not be answered", "exception": e})
             reply = Reply(500, Refused(500, "the host failed to answer").body())
+        body.drop()
         self._send(reply)
 
     def _refuse(self, refusal: Refused) -> None:
@@ -186,8 +206,7 @@ class Connection(asyncio.Protocol):
     def _end_request(self) -> None:
         self.task, self._handler = None, None
         if self._refused:
-            self._within(LINGER_SECONDS)
-            self._transport.write_eof()
+            self._transport.abort()
         elif not self._keep_alive:
             self._transport.close()
         elif self._received:

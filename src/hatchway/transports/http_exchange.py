@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from hatchway.core.calls import FunctionCall
@@ -15,7 +14,7 @@ from hatchway.core.transport import Completed, Failed, Idle, Received
 from hatchway.core.values import to_wire
 from hatchway.transports import messages
 from hatchway.transports.http_calls import Calls, Outbox
-from hatchway.transports.http_connection import Handler, Reply
+from hatchway.transports.http_connection import Body, Handler, Reply
 from hatchway.transports.http_head import Refused
 from hatchway.transports.http_inbox import Inbox
 
@@ -99,30 +98,28 @@ class HttpExchange:
         self._inbox.fail(EOFError(reason))
         self._collected.set()
 
-    async def _on_call(self, body: bytes) -> Reply:
-        body = body.strip()
-        if b'"call_id"' not in body:
-            body = self._with_id(body)
-        call_id = await self._take(body, is_held=True)
+    async def _on_call(self, body: Body) -> Reply:
+        call_id = await self._take(body.data, is_held=True)
+        body.drop()
         if call_id is None:
             raise Refused(400, "only calls are posted here")
         reply = await self._calls.reply(call_id, seconds=self._poll_seconds)
         self._collected.set()
         return reply or _PENDING
 
-    async def _on_complete(self, body: bytes) -> Reply:
-        if await self._take(body.strip(), is_held=False) is not None:
+    async def _on_complete(self, body: Body) -> Reply:
+        if await self._take(body.data, is_held=False) is not None:
             raise Refused(400, "calls are posted to /call")
         return _OK
 
-    async def _on_messages(self, body: bytes) -> Reply:
-        for line in filter(None, map(bytes.strip, body.splitlines())):
+    async def _on_messages(self, body: Body) -> Reply:
+        for line in body.data.splitlines():
             await self._take(line, is_held=False)
         return _OK
 
-    async def _on_answers(self, body: bytes) -> Reply:
+    async def _on_answers(self, body: Body) -> Reply:
         try:
-            received: object = json.loads(body)["received"]
+            received: object = json.loads(body.data)["received"]
         except (ValueError, LookupError, TypeError, RecursionError):
             received = None
         if type(received) is not int:
@@ -132,23 +129,31 @@ class HttpExchange:
         last, answers = await self._outbox.batch(seconds=self._poll_seconds)
         return Reply(200, b'{"received":%d,"answers":[%s]}' % (last, b",".join(answers))) if answers else _PENDING
 
-    async def _take(self, body: bytes, *, is_held: bool) -> str | None:
-        """Check a message and hand it on if it is new; the id of a call."""
-        with self._violations_end_it():
-            if len(body) < LARGE_BYTES:
-                (message, idle), digest = messages.parse(body), _digest(body)
+    async def _take(self, data: bytes, *, is_held: bool) -> str | None:
+        """Check a message and hand it on if it is new; the id of a call.
+
+        Raises:
+            Refused: It is no message, which ends the execution; or there is no room for it.
+        """
+        try:
+            spare_id = self._calls.unused_id() if is_held and b'"call_id"' not in data else ""
+            if len(data) < LARGE_BYTES:
+                message, idle, digest = _read(data, spare_id)
             else:
-                (message, idle), digest = await asyncio.to_thread(lambda: (messages.parse(body), _digest(body)))
-            match message:
-                case FunctionCall():
-                    return self._take_call(message, idle, digest, len(body), is_held=is_held)
-                case Completed() | Failed():
-                    self._take_end(message, digest, len(body))
-                case Idle():
-                    self._inbox.make_room(0)
-                    self._inbox.put(message, 0)
-                case None:
-                    pass
+                message, idle, digest = await asyncio.to_thread(_read, data, spare_id)
+        except TransportError as e:
+            self._inbox.fail(e)
+            raise Refused(400, e.message) from None
+        match message:
+            case FunctionCall():
+                return self._take_call(message, idle, digest, len(data), is_held=is_held)
+            case Completed() | Failed():
+                self._take_end(message, digest, len(data))
+            case Idle():
+                self._inbox.make_room(0)
+                self._inbox.put(message, 0)
+            case None:
+                pass
         return None
 
     def _take_call(self, call: FunctionCall, idle: int | None, digest: bytes, size: int, *, is_held: bool) -> str:
@@ -170,29 +175,23 @@ class HttpExchange:
             self._end = digest
             self._inbox.put(end, size)
 
-    def _with_id(self, body: bytes) -> bytes:
-        """A guest that gives no id gets one; it cannot ask again, but it can call."""
-        with self._violations_end_it():
-            try:
-                fields: object = json.loads(body)
-            except (ValueError, RecursionError):
-                raise TransportError("a message is not readable: it is no JSON") from None
-            if type(fields) is not dict:
-                raise TransportError("a message is not an object")
-            return json.dumps({"call_id": self._calls.unused_id(), "args": [], "kwargs": {}, **fields}).encode("ascii")
 
-    @contextlib.contextmanager
-    def _violations_end_it(self) -> Generator[None]:
-        """Who holds the token and sends what is no message ends its execution."""
+def _read(data: bytes, spare_id: str) -> tuple[Received | None, int | None, bytes]:
+    """What a message says, the standstill it claims, and its digest. Raises TransportError.
+
+    A guest that gives its call no id gets `spare_id`: it cannot ask again, but it can call.
+    """
+    data = data.strip()
+    if spare_id:
         try:
-            yield
-        except TransportError as e:
-            self._inbox.fail(e)
-            raise Refused(400, e.message) from None
-
-
-def _digest(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=16).digest()
+            fields: object = json.loads(data)
+        except (ValueError, RecursionError):
+            raise TransportError("a message is not readable: it is no JSON") from None
+        if type(fields) is not dict:
+            raise TransportError("a message is not an object")
+        data = json.dumps({"call_id": spare_id, "args": [], "kwargs": {}, **fields}).encode("ascii")
+    message, idle = messages.parse(data)
+    return message, idle, hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _is_small(value: Any, nodes: int = 500) -> bool:

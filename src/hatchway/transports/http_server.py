@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from hatchway.transports.http_connection import LINGER_SECONDS, Connection, Handler
 from hatchway.transports.http_head import Head, Refused
 
-MAX_CONNECTIONS = 512
-"""Connections open at one time; one more is told to come back."""
+MAX_CONNECTIONS = 128
+"""Connections open at one time; one more takes the place of a stranger's, or is told to come back."""
 BODIES_AT_ONCE = 4
-"""Bodies of full size that may be on their way in at one time: the bound of what a guest can make the host buffer."""
+"""Bodies of full size that may be held at one time: the bound of what a guest can make the host buffer."""
 
 
 class HttpServer:
@@ -26,8 +26,8 @@ class HttpServer:
         self._handlers = handlers
         self._authorization = f"Bearer {token}".encode("ascii")
         self._max_body_bytes = max_body_bytes
-        self._connections: set[Connection] = set()
-        self._bytes_coming = 0
+        self._connections: dict[Connection, None] = {}
+        self._bytes_held = 0
         self._server: asyncio.Server | None = None
         self.port = 0
         """What `open` bound."""
@@ -65,15 +65,18 @@ class HttpServer:
 
     def admit(self, connection: Connection) -> None:
         """Count a connection in. Raises Refused."""
-        self._connections.add(connection)
+        strangers = [known for known in self._connections if not known.is_known]
+        self._connections[connection] = None
         if self._server is None:
             raise Refused(503, "the server is closing: try again later")
         if len(self._connections) > MAX_CONNECTIONS:
-            raise Refused(503, f"{MAX_CONNECTIONS} connections are open: try again later")
+            if not strangers:
+                raise Refused(503, f"{MAX_CONNECTIONS} connections are open: try again later")
+            strangers[0].abort()
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
     def handler_of(self, head: Head) -> Handler:
         """Who answers this request. Raises Refused; the token comes first, so that a stranger learns nothing else."""
@@ -93,11 +96,11 @@ class HttpServer:
         return handler
 
     def reserve(self, size: int) -> None:
-        """Make room for a body on its way in. Raises Refused."""
-        if self._bytes_coming + size > BODIES_AT_ONCE * self._max_body_bytes:
+        """Make room for a body. Raises Refused."""
+        if self._bytes_held + size > BODIES_AT_ONCE * self._max_body_bytes:
             raise Refused(503, "too many large bodies at once: try again later")
-        self._bytes_coming += size
+        self._bytes_held += size
 
     def release(self, size: int) -> None:
-        """The body is in, or will never be."""
-        self._bytes_coming -= size
+        """A body is dropped, or will never come."""
+        self._bytes_held -= size

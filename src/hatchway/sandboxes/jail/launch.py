@@ -23,7 +23,7 @@ NOT_PRELOADED = ("__main__", "http", "standalone")
 PRELOADED = (
     "ast", "asyncio", "base64", "bisect",
     "calendar", "codecs", "collections", "concurrent.futures.thread", "contextlib", "copy", "csv", "dataclasses",
-    "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq", "inspect", "io", "itertools",
+    "datetime", "decimal", "encodings.ascii", "encodings.idna", "encodings.latin_1", "enum", "fractions", "functools", "hashlib", "heapq", "inspect", "io", "itertools",
     "json", "linecache", "math", "operator", "os", "pathlib", "random", "re", "resource", "shutil", "statistics",
     "string", "struct", "subprocess", "tempfile", "textwrap", "threading", "time", "traceback", "types", "typing",
     "urllib.parse", "uuid", "zoneinfo",

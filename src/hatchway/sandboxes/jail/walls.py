@@ -32,6 +32,7 @@ class Walls:
         self._is_forced = tier is not None
         self._launch = launch
         self._maker: TierMaker | None = None
+        self._first: JailedProcess | None = None
 
     @property
     def is_alive(self) -> bool:
@@ -53,10 +54,14 @@ class Walls:
         """As `TierMaker` says."""
         if self._maker is None:
             raise SandboxCrashed("the jail is closed", hint="run the action again")
+        first, self._first = self._first, None
+        if first is not None and first.quota == quota and not first.is_dead:
+            return first
         return await self._maker.make(quota)
 
     async def close(self) -> None:
         """As `TierMaker` says."""
+        self._first = None
         if self._maker is not None:
             await self._maker.close()
 
@@ -69,7 +74,7 @@ class Walls:
         except BaseException:
             await self._maker.close()
             raise
-        process.kill()
+        self._first = process
         self.tier = tier
 
     async def _fall_back(self, refused: SandboxUnavailable | SandboxCrashed) -> None:

@@ -62,6 +62,7 @@ class MontyExecution(CodeExecution):
         self.on_end: Callable[[MontyExecution], object] = lambda _: None
         """Called once when the action has ended."""
         self._feed = before.feed if before else lease.feeds
+        self._ending: ExecutionResult | HatchwayError | None = None
         self._end: ExecutionResult | HatchwayError | None = None
         self._asker: asyncio.Future[None] | None = None
         self._clock = RunClock(action.limits.wall_seconds, self._on_time_over, ran=before.ran if before else 0.0)
@@ -112,6 +113,8 @@ class MontyExecution(CodeExecution):
             if isinstance(self._end, HatchwayError):
                 raise self._end.with_traceback(None)
             return self._end
+        if self._ending is not None:
+            return None  # told when the worker is back or dead: the loop may be closed right after
         if (call := self._ledger.unread()) is not None:
             return call
         return self._ledger.waiting() if self._machine.is_standing else None
@@ -128,7 +131,7 @@ class MontyExecution(CodeExecution):
 
     def dump(self) -> bytes | None:
         """As the contract says."""
-        if self._end is not None or not self._ledger.is_read:
+        if self._ending is not None or not self._ledger.is_read:
             raise RuntimeError("the execution is not waiting")
         vm, answers = self._machine.dump()
         action, ledger = self._action, self._ledger
@@ -159,7 +162,7 @@ class MontyExecution(CodeExecution):
     @property
     def is_over(self) -> bool:
         """Whether the action has ended."""
-        return self._end is not None
+        return self._ending is not None
 
     def on_call(self, stop: pm.AsyncFunctionSnapshot) -> pm.ExternalResult | None:
         """Hand out a call, keep it until the code stands, or refuse it inside the code."""
@@ -197,7 +200,7 @@ class MontyExecution(CodeExecution):
 
     def _answer(self, call: FunctionCall, settled: pm.ExternalSettledResult) -> None:
         self._ledger.settle(call)
-        if self._end is None:  # otherwise the code is dead and `next` will tell
+        if self._ending is None:  # otherwise the code is dead and `next` will tell
             self._machine.answer(int(call.call_id), settled)
 
     def _result(self, output: Any) -> ExecutionResult:
@@ -209,17 +212,22 @@ class MontyExecution(CodeExecution):
 
     def _finish(self, end: ExecutionResult | HatchwayError, *, is_run_over: bool = False) -> None:
         """End the action. A worker whose code still runs, or was stopped in the middle of something, is killed."""
-        if self._end is not None:
+        if self._ending is not None:
             return
         is_stuck = not is_run_over and (self._machine.is_flying or self._action.is_session)
         self._machine.halt()
         if isinstance(end, CodeExecutionError):
             end.stdout, end.stderr = self._action.printed.stdout, self._action.printed.stderr
-        self._end = end
+        self._ending = end
         if is_stuck or isinstance(end, CodeTimeoutError) or _is_memory(end):
             self._lease.kill()
         if not self._action.is_session or self._lease.is_dead:
-            self._lease.give_back()
+            self._lease.give_back(self._tell_end)
+        else:
+            self._tell_end()
+
+    def _tell_end(self) -> None:
+        self._end = self._ending
         self.on_end(self)
         self._wake()
 

@@ -45,17 +45,18 @@ class Lease:
         except ProcessLookupError:
             pass  # it died by itself
 
-    def give_back(self) -> None:
-        """Begin to return the worker; what runs in it must have been killed."""
+    def give_back(self, then: Callable[[], None] | None = None) -> asyncio.Future[None]:
+        """Begin to return the worker, and call `then` afterwards; what runs in it must have been killed."""
         if self._returning is None:
             self._returning = asyncio.ensure_future(self.session.__aexit__(None, None, None))
             self._returning.add_done_callback(self._returned)
+        if then is not None:
+            self._returning.add_done_callback(lambda _: then())
+        return self._returning
 
     async def given_back(self) -> None:
         """Return the worker, and wait until that is done; cancelling the wait does not stop it."""
-        self.give_back()
-        assert self._returning is not None
-        await asyncio.wait({self._returning})
+        await asyncio.wait({self.give_back()})
 
     def _returned(self, returning: asyncio.Future[None]) -> None:
         if not returning.cancelled():

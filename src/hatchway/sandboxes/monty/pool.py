@@ -48,8 +48,14 @@ class Pool:
         )
 
     async def open(self) -> None:
-        """Start the first worker."""
+        """Start the first worker, and see that it answers."""
         await self._monty.__aenter__()
+        try:
+            async with self._monty.checkout():
+                pass
+        except BaseException:
+            await self._monty.__aexit__(None, None, None)
+            raise
 
     async def lease(self, limits: pm.ResourceLimits, *, stubs: str | None = None) -> Lease:
         """A worker with a fresh interpreter under these limits; with stubs, one that checks types.
@@ -96,7 +102,8 @@ class Pool:
 _lock = threading.Lock()
 _users: WeakSet[object] = WeakSet()
 _pool: Pool | None = None
-_inherited: list[Pool] = []
+_has_started = False
+_inherited: list[Pool | None] = []
 
 
 async def join(user: object) -> Pool:
@@ -117,10 +124,16 @@ async def leave(user: object) -> None:
 
 
 def _open(user: object) -> Pool:
-    global _pool
+    global _pool, _has_started
+    if _inherited:
+        raise SandboxUnavailable(
+            "Monty was started before this process was forked, and does not work in the child",
+            hint="start processes with multiprocessing's 'spawn' or 'forkserver'",
+        )
     with _lock:
         if _pool is None:
             _pool = _opened(is_sealed=True)
+            _has_started = True
             atexit.unregister(_at_exit)
             atexit.register(_at_exit)
         _users.add(user)
@@ -181,9 +194,12 @@ def _is_any_thread_running() -> bool:
 
 
 def _forget() -> None:
-    """In a forked child: the pool is the parent's. Dropping it would kill the parent's workers, so it is kept."""
+    """In a forked child: Monty's threads are not there, and the pool is the parent's.
+
+    Dropping the pool would kill the parent's workers, so it is kept.
+    """
     global _pool, _lock
-    if _pool is not None:
+    if _has_started:
         _inherited.append(_pool)
     _pool, _lock = None, threading.Lock()
     _users.clear()

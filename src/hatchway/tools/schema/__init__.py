@@ -27,6 +27,6 @@ def compile_schema(schema: Any, *, python: bool = False) -> Check:
         InvalidTool: It is not a valid schema; the message says where.
     """
     try:
-        return Compiler(root=schema, python=python, keywords=KEYWORDS).check(schema)
+        return Compiler(root=schema, python=python, keywords=KEYWORDS).whole()
     except RecursionError:
         raise InvalidTool("the schema is nested too deeply") from None

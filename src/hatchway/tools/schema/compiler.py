@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -52,6 +54,9 @@ class Compiler:
     """What makes a check of each group of keywords; None where the group is absent."""
     references: dict[str, Check | None] = field(default_factory=dict[str, "Check | None"])
     """Compiled targets; None while a target is being compiled."""
+    recursive: bool = False
+    """Whether a target was referred to from inside itself."""
+    memory: Memory = field(default_factory=lambda: Memory())
 
     def check(self, schema: Any, where: str = "#", entered: frozenset[str] = frozenset()) -> Check:
         """The check for one subschema. `entered` are the references followed without going into the value."""
@@ -69,13 +74,46 @@ class Compiler:
         if reference not in self.references:
             self.references[reference] = None
             self.references[reference] = self.check(self._target(reference), reference, entered | {reference})
-        return self.references[reference] or (lambda value: cast(Check, self.references[reference])(value))
+        self.recursive = self.recursive or self.references[reference] is None
+        return partial(self._referred, reference)
+
+    def whole(self) -> Check:
+        """The check for the whole schema."""
+        check = self.check(self.root)
+        return partial(self.memory.fresh, check) if self.recursive else check
+
+    def _referred(self, reference: str, value: Any) -> list[Problem]:
+        check = cast(Check, self.references[reference])
+        if not self.recursive or not isinstance(value, (dict, list, tuple)):
+            return check(value)
+        known, key = self.memory.found, (reference, id(cast(Any, value)))
+        if key not in known:
+            known[key] = check(value)
+        return known[key]
 
     def _target(self, reference: str) -> Any:
         try:
             return resolve(self.root, reference)
         except LookupError:
             raise InvalidTool(f"the schema's $ref {reference!r} leads nowhere inside the schema") from None
+
+
+class Memory(threading.local):
+    """What is known of the parts of one value while it is checked.
+
+    A type that holds itself in two alternatives would be checked twice as often at each level: 2ⁿ times at level n.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, int], list[Problem]] = {}
+
+    def fresh(self, check: Check, value: Any) -> list[Problem]:
+        """The problems of a value; nothing is kept beyond it, since ids are only unique while it lives."""
+        self.found = {}
+        try:
+            return check(value)
+        finally:
+            self.found = {}
 
 
 def first_of(checks: list[Check]) -> Check:

@@ -25,7 +25,10 @@ Connect = Callable[[str, int, float | None], Awaitable[httpcore2.AsyncNetworkStr
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
 _HOP_BY_HOP = frozenset(
-    ["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host", "content-length"]
+    (
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "host", "content-length"),
+    )
 )
 _NOT_ACROSS_HOSTS = frozenset(("authorization", "cookie"))
 

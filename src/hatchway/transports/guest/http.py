@@ -56,8 +56,8 @@ class HttpChannel:
         return []
 
     def close(self):
-        """Give every descriptor back."""
-        for key in tuple(self._selector.get_map().values()):
+        """Give every descriptor back. Legal twice."""
+        for key in tuple((self._selector.get_map() or {}).values()):
             key.fileobj.close()
         self._selector.close()
         self._client.close()

@@ -33,9 +33,9 @@ class HostClient:
         scheme, self._host, port, path = _URL.fullmatch(url).groups()
         self._is_secure = scheme == "https"
         self._port = int(port or (443 if self._is_secure else 80))
-        self._head = "POST %s%%s HTTP/1.1\r\nHost: %s:%d\r\nAuthorization: Bearer %s\r\n" % (
-            (path or "").rstrip("/").replace("%", "%%"), self._host, self._port, token
-        ) + "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"  # fmt: skip
+        self._path = (path or "").rstrip("/")
+        headers = "Host: %s:%d\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
+        self._headers = headers % (self._host, self._port, token)
         self._idle = []
         self._pause, self._give_up_at = 0.0, None
         self._is_over = False
@@ -65,7 +65,7 @@ class HostClient:
         while not self._is_over:
             connection = self._idle.pop() if self._idle else self._connection()
             try:
-                connection.send((self._head % (path, len(body))).encode("ascii") + body)
+                connection.send(self._head(path, len(body)) + body)
                 return connection
             except OSError as e:
                 if type(e).__name__ == "SSLCertVerificationError":
@@ -95,6 +95,10 @@ class HostClient:
         """Close the connections that are not in use."""
         while self._idle:
             self._idle.pop().close()
+
+    def _head(self, path, size):
+        head = "POST %s%s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n" % (self._path, path, self._headers, size)
+        return head.encode("ascii")
 
     def _connection(self):
         return Connection(self._host, self._port, self._is_secure)

@@ -8,6 +8,7 @@ import re
 import select
 import socket
 
+CONNECT_SECONDS = 10.0
 READ_SECONDS = 300.0  # the host speaks up sooner, if only to say that a call is still pending
 MAX_HEAD = 65536
 
@@ -44,7 +45,7 @@ class Connection:
 
     def open(self):
         """Connect. Raises OSError."""
-        self._socket = socket.create_connection(self._address, READ_SECONDS)
+        self._socket = socket.create_connection(self._address, CONNECT_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._is_secure:
             import ssl

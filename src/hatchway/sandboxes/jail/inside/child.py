@@ -47,8 +47,8 @@ def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list
     if launch["has_output"]:
         given.append(os.open("/output", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     _own_descriptors({channel, *given}, out, err)
-    _rlimits(order)
     kernel.unshare(kernel.NEWUSER)  # RLIMIT_NPROC counts per user namespace; ours holds nobody else
+    _rlimits(order)  # after it: what a namespace is made under bounds the sum of all its siblings
     kernel.drop_capabilities()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to root
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)

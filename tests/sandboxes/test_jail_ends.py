@@ -1,0 +1,216 @@
+"""How a jail ends: killed from outside, refused by the system, or with its host. Nothing may be left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchway.core.errors import SandboxCrashed
+from hatchway.core.results import ExecutionResult
+from hatchway.sandboxes.jail import JailSandbox
+from hatchway.sandboxes.process.inside import tree
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _usable() -> None:
+    seen = JailSandbox.probe()
+    if seen.tier != "namespaces":
+        pytest.skip(f"{seen.reason} {seen.hint}")
+
+
+async def run(runs: Any, code: str) -> ExecutionResult:
+    execution = await runs.execute(code)
+    result = await execution.next()
+    assert isinstance(result, ExecutionResult)
+    return result
+
+
+@pytest.mark.parametrize("depth", [0, 1], ids=["keeper", "zygote"])
+async def test_killed_from_outside_running_code_fails_and_the_next_works(depth: int) -> None:
+    async with JailSandbox(tier="namespaces") as jail:
+        assert (await run(jail, "1")).output == 1
+        running = await jail.execute("import time\ntime.sleep(60)")
+        await asyncio.sleep(0.1)
+        victim = _keepers()[0]
+        os.kill(tree.children(victim)[0] if depth else victim, signal.SIGKILL)
+        with pytest.raises(SandboxCrashed) as crashed:
+            await running.next()
+        assert crashed.value.message == "the process that supervises the code died"
+        assert (await run(jail, "2")).output == 2
+
+
+async def test_closing_leaves_nothing() -> None:
+    before = _left()
+    jail = JailSandbox(tier="namespaces")
+    assert (await run(jail, "1")).output == 1
+    running = await jail.execute("import os\nos.fork()\nwhile True: pass")
+    assert len(_left()["processes"]) > len(before["processes"])
+    await jail.aclose()
+    await jail.aclose()
+    with pytest.raises(SandboxCrashed, match="the sandbox was closed while the code ran"):
+        await running.next()
+    assert _left() == before
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+async def test_many_executions_leak_nothing(count: int) -> None:
+    before = _left()
+    async with JailSandbox(tier="namespaces") as jail:
+        for _ in range(20):
+            await run(jail, "1")
+        warm = _left()
+
+        async def some(n: int) -> None:
+            for _ in range(n):
+                assert (await run(jail, "import os\nos.fork() or os._exit(0)\n1")).output == 1
+
+        await asyncio.gather(*(some(count // 4) for _ in range(4)))
+        await _until(lambda: len(_left()["processes"]) <= len(warm["processes"]) + 30)
+        now = _left()
+    assert len(now["files"]) <= len(warm["files"]) + 60  # spares and what four at once had
+    assert now["mounts"] == warm["mounts"]
+    assert now["temporary"] == before["temporary"]
+    assert _left() == before
+
+
+HOST = """
+import asyncio
+from hatchway.sandboxes.jail import JailSandbox
+CODE = '''
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    os.fork()
+    time.sleep(60)
+tell()
+time.sleep(60)
+'''
+async def main():
+    jail = JailSandbox(tier={tier!r}, python={python!r})
+    for execution in [await jail.execute(CODE, ["tell"]) for _ in range(3)]:
+        await execution.next()
+    print("running", flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("tier", ["namespaces", "landlock"])
+def test_nothing_survives_a_host_that_is_killed(tier: str) -> None:
+    python = _python_for(tier)
+    host = subprocess.Popen(
+        [sys.executable, "-c", HOST.format(tier=tier, python=python)], stdout=subprocess.PIPE, text=True
+    )
+    assert host.stdout is not None
+    assert host.stdout.readline() == "running\n"
+    groups = _cgroups(host.pid)
+    below = set(tree.descendants(host.pid))
+    assert len(below) > 6
+    host.kill()
+    host.communicate()
+    deadline = time.monotonic() + 5
+    while (alive := {pid for pid in below if tree.stat(pid) is not None}) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive
+    while _cgroups(host.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _cgroups(host.pid), groups
+
+
+REFUSED = """
+import asyncio, errno, json, sys
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.core.results import ExecutionResult
+from hatchway.sandboxes.jail import JailSandbox
+from hatchway.sandboxes.wall import seccomp
+seccomp.no_new_privs()
+rules = seccomp.for_each(sys.argv[1], seccomp.refuse(errno.EPERM))
+seccomp.install(seccomp.assemble(rules, default=seccomp.ALLOW))
+async def tried(**settings):
+    async with JailSandbox(python=sys.argv[2], **settings) as jail:
+        try:
+            return (await (await jail.execute("1")).next()).tier
+        except SandboxUnavailable as e:
+            return [e.message, e.hint]
+seen = JailSandbox.probe()
+tiers = [asyncio.run(tried(tier=tier)) for tier in (None, "namespaces", "landlock")]
+print(json.dumps([*tiers, seen.tier]))
+"""
+
+
+def test_refused_namespaces_fall_to_landlock_and_say_so() -> None:
+    python = _python_for("landlock")
+    done = _refused("unshare", python)
+    fallen, forced, weaker, _ = json.loads(done.stdout)
+    assert (fallen, weaker) == ("landlock", "landlock")
+    assert forced[0] == f"the namespaces tier is refused here: unshare({_first_flags():#x}): Operation not permitted"
+    assert forced[1]
+    assert "the jail holds by Landlock only" in done.stderr
+
+
+def test_where_neither_works_the_reasons_are_told() -> None:
+    python = _python_for("landlock")
+    done = _refused("unshare landlock_create_ruleset", python)
+    fallen, _, landlock, tier = json.loads(done.stdout)
+    assert fallen[0].startswith("no wall can be built here. the namespaces tier is refused here: unshare(")
+    assert landlock[0] == "the landlock tier is refused here: it needs Landlock version 6, this kernel has none"
+    assert tier is None
+
+
+def _refused(calls: str, python: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", REFUSED, calls, python]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+
+def _first_flags() -> int:
+    return 0x20000 if os.geteuid() == 0 else 0x7C020000
+
+
+def _python_for(tier: str) -> str:
+    """For root the landlock tier needs an interpreter that others can reach."""
+    real = os.path.realpath(sys.executable)
+    if tier == "namespaces" or os.geteuid() != 0 or all(p.stat().st_mode & 1 for p in Path(real).parents):
+        return sys.executable
+    if not os.path.exists("/usr/bin/python3"):
+        pytest.skip(f"{real} is closed to other users, and there is no /usr/bin/python3")
+    return "/usr/bin/python3"
+
+
+def _keepers() -> list[int]:
+    def line(pid: int) -> bytes:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    return [pid for pid in tree.children(os.getpid()) if b"keeper.py" in line(pid)]
+
+
+def _left() -> dict[str, Any]:
+    """What a leak would add to."""
+    return {
+        "processes": sorted(tree.descendants(os.getpid())),
+        "files": sorted(os.listdir("/proc/self/fd")),
+        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "cgroups": _cgroups(os.getpid()),
+        "temporary": sorted(p.name for p in Path("/tmp").glob(f"hatchway-*{os.getpid()}*")),
+    }
+
+
+def _cgroups(pid: int) -> list[str]:
+    return sorted(str(p) for p in Path("/sys/fs/cgroup").rglob(f"hatchway-{pid}-*"))
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.sleep(0.01)

@@ -1,0 +1,80 @@
+"""Messages from a guest: whatever bytes come, a checked message or a TransportError goes on."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hatchway.core.calls import FunctionCall, FunctionSignature
+from hatchway.core.errors import TransportError
+from hatchway.core.transport import Completed, Failed, Idle
+from hatchway.transports import messages
+
+KEYS = ("type", "call_id", "function_name", "args", "kwargs", "idle", "answers", "output", "kind", "message", "$", "v")
+TYPES = ("function_call", "idle", "execution_complete", "execution_failed", "ready", "execute", "")
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.text(max_size=5) | st.sampled_from(TYPES)
+ANYTHING = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6))
+
+
+@given(st.binary(max_size=200) | ANYTHING.map(lambda value: json.dumps(value).encode()))
+def test_anything_is_a_checked_message_or_refused(line: bytes) -> None:
+    try:
+        message, idle = messages.parse(line)
+    except TransportError as e:
+        assert e.message.startswith(("a message", "a call", "an idle", "a failure"))
+        return
+    assert message is None or isinstance(message, FunctionCall | Idle | Completed | Failed)
+    assert idle is None or idle >= 0
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), ANYTHING, max_size=8), st.sampled_from(TYPES))
+def test_anything_in_a_messages_fields(fields: dict[str, Any], kind: str) -> None:
+    line = json.dumps({**fields, "type": kind}).encode()
+    try:
+        message, _ = messages.parse(line)
+    except TransportError:
+        return
+    if isinstance(message, FunctionCall):
+        assert 0 < len(message.call_id) <= 64
+        assert 0 < len(message.function_name) <= 200
+        assert all(isinstance(key, str) for key in message.kwargs)
+
+
+def test_a_call_with_a_claim_on_it() -> None:
+    line = b'{"type":"function_call","call_id":"1.7","function_name":"a.b","args":[1],"kwargs":{"x":2},"idle":3,"more":0}'
+    message, idle = messages.parse(line)
+    assert message == FunctionCall(call_id="1.7", function_name="a.b", args=(1,), kwargs={"x": 2})
+    assert idle == 3
+
+
+@pytest.mark.parametrize("call_id", ["", "a b", 'a"b', "a\\b", "ä", "x" * 65, "a\n", 1, None])
+def test_ids_that_are_refused(call_id: object) -> None:
+    fields = {"type": "function_call", "call_id": call_id, "function_name": "f", "args": [], "kwargs": {}}
+    with pytest.raises(TransportError, match="a call without a proper id"):
+        messages.parse(json.dumps(fields).encode())
+
+
+def test_a_function_that_came_without_a_stub_still_tells_its_parameters() -> None:
+    def resize(image: bytes, width: int = 10, *, keep: bool = True) -> None: ...
+
+    import inspect
+
+    bare = FunctionSignature(name="tools.resize", parameters=inspect.signature(resize), is_async=True)
+    assert messages.spec(bare) == {
+        "name": "tools.resize",
+        "is_async": True,
+        "stub": "async def resize(image, width=10, *, keep=True): ...",
+    }
+
+
+def test_an_errors_class_and_message() -> None:
+    assert json.loads(messages.error("1", ValueError("bad"))) == {
+        "type": "error",
+        "call_id": "1",
+        "error_type": "ValueError",
+        "message": "bad",
+    }
+    assert json.loads(messages.error("1", KeyError("k")))["message"] == "k"
+    assert json.loads(messages.error("1", KeyError(7)))["message"] == "7"

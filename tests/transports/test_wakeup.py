@@ -1,0 +1,78 @@
+"""Wakeup: resumes its task inside the callback, and behaves as a future towards everything else."""
+
+import asyncio
+
+import pytest
+
+from hatchway.transports.wakeup import Wakeup
+
+pytestmark = pytest.mark.anyio
+
+
+async def waited(wakeup: Wakeup, log: list[str]) -> str:
+    log.append("waits")
+    await wakeup
+    log.append("woken")
+    return "done"
+
+
+async def test_a_callback_resumes_the_task_at_once() -> None:
+    log: list[str] = []
+    loop = asyncio.get_running_loop()
+    wakeup = Wakeup(loop)
+    task = asyncio.create_task(waited(wakeup, log))
+    await asyncio.sleep(0)
+
+    def callback() -> None:
+        wakeup.wake()
+        log.append("callback goes on")
+
+    loop.call_soon(callback)
+    assert await task == "done"
+    assert log == ["waits", "woken", "callback goes on"]
+
+
+async def test_a_task_is_not_interrupted_by_another() -> None:
+    log: list[str] = []
+    wakeup = Wakeup(asyncio.get_running_loop())
+    task = asyncio.create_task(waited(wakeup, log))
+    await asyncio.sleep(0)
+    wakeup.wake()
+    log.append("this task goes on")
+    assert await task == "done"
+    assert log == ["waits", "this task goes on", "woken"]
+
+
+async def test_woken_before_it_is_awaited() -> None:
+    log: list[str] = []
+    wakeup = Wakeup(asyncio.get_running_loop())
+    wakeup.wake()
+    assert await waited(wakeup, log) == "done"
+
+
+async def test_cancellation_and_timeouts() -> None:
+    log: list[str] = []
+    wakeup = Wakeup(asyncio.get_running_loop())
+    task = asyncio.create_task(waited(wakeup, log))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    wakeup.wake()
+    assert wakeup.cancelled()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await Wakeup(asyncio.get_running_loop())
+    assert log == ["waits"]
+
+
+async def test_woken_and_cancelled_in_one_turn_is_woken() -> None:
+    """As with a future: what has come is not lost, the cancellation strikes at the next await."""
+    log: list[str] = []
+    wakeup = Wakeup(asyncio.get_running_loop())
+    task = asyncio.create_task(waited(wakeup, log))
+    await asyncio.sleep(0)
+    wakeup.wake()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
