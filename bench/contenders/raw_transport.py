@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,11 +18,9 @@ from hatchway.transports.stdio import GUEST, StdinStdoutTransport
 
 def start(transport: StdinStdoutTransport, config: TransportConfig) -> subprocess.Popen[bytes]:
     """The guest, with its ends of the channel."""
-    fds = transport.guest_fds or ()
     command = [sys.executable, "-I", "-S", str(GUEST)]
-    guest = subprocess.Popen(command, env=dict(config.env_vars), pass_fds=fds)
-    for fd in fds:
-        os.close(fd)
+    guest = subprocess.Popen(command, env=dict(config.env_vars), pass_fds=transport.guest_fds or ())
+    transport.release_guest_fds()
     return guest
 
 

@@ -53,9 +53,13 @@ _HOMES = {
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]  # resolved by __getattr__
-    *sorted(_HOME_OF),
-]
+__all__ = [
+    "Allow", "ApprovalRequired", "CallContext", "CheckpointRefused", "CodeConstraints", "CodeExecution",
+    "CodeExecutionError", "CodeLimitError", "CodeMode", "CodeRuntimeError", "CodeSandbox", "CodeSession",
+    "CodeSyntaxError", "CodeTimeoutError", "CodeTypeError", "Deny", "Edit", "ExecFile", "ExecutionResult",
+    "FunctionCall", "FunctionSignature", "HatchwayError", "InDoubt", "Limits", "NotRun", "Ran", "Rule",
+    "SandboxCrashed", "SandboxUnavailable", "Tool", "ToolDenied", "ToolError", "TransportError", "Waiting", "tool",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -9,8 +9,6 @@ from hatchway.sandboxes.clock import CORES, WallClock
 pytestmark = pytest.mark.anyio
 
 
-
-
 async def test_it_strikes_once_when_the_time_is_over() -> None:
     struck: list[float] = []
     clock = WallClock(0.2, lambda: 0.0, lambda: struck.append(clock.ran))

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
 
-from hatchway.core.calls import FunctionCall, FunctionSignature
+from hatchway.core.calls import FunctionSignature
 from hatchway.core.errors import (
     CodeLimitError,
     CodeRuntimeError,
@@ -24,6 +24,7 @@ from hatchway.core.errors import (
 )
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.results import ExecutionResult
+from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.process import ProcessSandbox
 from hatchway.sandboxes.process.spawner import spawner_for, this_python
 from hatchway.testing.conformance.drive import failure, next_call, run, started
@@ -190,7 +191,8 @@ async def test_a_tool_object_tells_what_it_is(sandbox: ProcessSandbox) -> None:
     add = FunctionSignature(name="add", stub=stub)
     code = """
         import inspect
-        [repr(add), add.__name__, add.__doc__, str(inspect.signature(add)), inspect.iscoroutinefunction(add), repr(bare)]
+        told = [repr(add), add.__name__, add.__doc__, str(inspect.signature(add))]
+        told + [inspect.iscoroutinefunction(add), repr(bare)]
     """
     async with started(sandbox, code, [add, "bare"]) as execution:
         result = await execution.next()
@@ -311,16 +313,14 @@ async def test_the_spawners_death_ends_what_runs_and_not_what_comes(sandbox: Pro
         await next_call(execution)
         os.kill(spawner_for(this_python()).pid, signal.SIGKILL)
         with pytest.raises(SandboxCrashed, match="the process that supervises the code died"):
-            while isinstance(await execution.next(), FunctionCall):
-                pass
-            await _forever(execution.next)
+            await _end_of(execution)
     assert (await run(sandbox, "1 + 1")).output == 2
 
 
-async def _forever(ask: object) -> None:
+async def _end_of(execution: CodeExecution) -> None:
     while True:
         await asyncio.sleep(0.01)
-        await ask()  # type: ignore[operator]
+        await execution.next()
 
 
 @linux
@@ -380,8 +380,8 @@ def _marked(mark: str) -> list[str]:
     return found
 
 
-def _until(is_true: object, seconds: float = 5.0) -> None:
+def _until(is_true: Callable[[], bool], seconds: float = 5.0) -> None:
     deadline = time.monotonic() + seconds
-    while not is_true():  # type: ignore[operator]
+    while not is_true():
         assert time.monotonic() < deadline
         time.sleep(0.02)

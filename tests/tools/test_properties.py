@@ -84,7 +84,7 @@ def json_record(members: dict[str, Sample]) -> Sample:
 json_samples = st.recursive(json_leaves(), json_containers, max_leaves=6)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(st.dictionaries(names, json_samples, max_size=4), json_samples, st.data())
 def test_json_schemas(members: dict[str, Sample], result: Sample, data: st.DataObject):
     schema = json_record(members).told | {
@@ -178,7 +178,7 @@ def function_of(shape: dict[str, tuple[Any, Sample, bool]]) -> Any:
     return scope["f"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(signatures(), st.data())
 def test_python_signatures(shape: dict[str, tuple[Any, Sample, bool]], data: st.DataObject):
     made = tool(function_of(shape))
@@ -220,7 +220,7 @@ wild_schemas = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(wild_schemas, texts, any_json)
 def test_wild_schemas_are_refused_or_rendered(schema: Any, description: str, value: Any):
     parameters = {"type": "object", "properties": {"x": schema}, "$defs": {"x": schema}}

@@ -68,7 +68,14 @@ async def spoken(by: Callable[[int, int], None] | None = None) -> AsyncGenerator
 
 
 def call_line(call_id: str, *args: Any, **more: Any) -> bytes:
-    message = {"type": "function_call", "call_id": call_id, "function_name": "f", "args": list(args), "kwargs": {}, **more}
+    message = {
+        "type": "function_call",
+        "call_id": call_id,
+        "function_name": "f",
+        "args": list(args),
+        "kwargs": {},
+        **more,
+    }
     return json.dumps(message).encode() + b"\n"
 
 
@@ -237,7 +244,9 @@ async def test_answers_that_are_refused_leave_the_call_pending() -> None:
         await transport.wait_for_call()
         with pytest.raises(ValueNotPortable, match=r"result\['a'\] is builtin_function_or_method"):
             await transport.send_result({"a": print})
-        with pytest.raises(ValueNotPortable, match="the result takes 1100002 bytes on the wire, Limits.value_bytes is 1048576"):
+        with pytest.raises(
+            ValueNotPortable, match=r"the result takes 1100002 bytes on the wire, Limits\.value_bytes is 1048576"
+        ):
             await transport.send_result("x" * 1_100_000)
         with pytest.raises(ValueError, match="no pending call '2'"):
             await transport.send_result(1, call_id="2")

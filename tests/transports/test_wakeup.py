@@ -66,8 +66,8 @@ async def test_cancellation_and_timeouts() -> None:
     assert log == ["waits"]
 
 
-async def test_woken_and_cancelled_in_one_turn_is_woken() -> None:
-    """As with a future: what has come is not lost, the cancellation strikes at the next await."""
+async def test_woken_and_cancelled_in_one_turn_is_cancelled() -> None:
+    """Nothing is lost by it: a wakeup carries nothing, what has come waits in a queue."""
     log: list[str] = []
     wakeup = Wakeup(asyncio.get_running_loop())
     task = asyncio.create_task(waited(wakeup, log))

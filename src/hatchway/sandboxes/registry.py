@@ -28,6 +28,7 @@ class Row:
 
 
 ROWS: Mapping[str, Row] = {
+    "jail": Row("hatchway.sandboxes.jail:JailSandbox"),
     "monty": Row("hatchway.sandboxes.monty:MontySandbox"),
     "process": Row("hatchway.sandboxes.process:ProcessSandbox"),
 }

@@ -36,13 +36,16 @@ def is_too_much(arguments: Mapping[str, Any], times: Mapping[str, int]) -> bool:
     waiting = [(value, 1) for value in arguments.values()]
     while waiting and attempts <= _BUDGET:
         part, weight = waiting.pop()
-        kind = "object" if isinstance(part, dict) else "array" if isinstance(part, (list, tuple)) else ""
-        if not kind:
+        if isinstance(part, dict):
+            kind, items = "object", list(cast(dict[Any, Any], part).values())
+        elif isinstance(part, (list, tuple)):
+            kind, items = "array", list(cast(list[Any], part))
+        else:
             continue
         if kind in times:
             weight *= times[kind]
             attempts += weight
-        waiting += [(item, weight) for item in (part.values() if kind == "object" else part)]
+        waiting += [(item, weight) for item in items]
     return attempts > _BUDGET
 
 

@@ -206,7 +206,8 @@ class Connection(asyncio.Protocol):
     def _end_request(self) -> None:
         self.task, self._handler = None, None
         if self._refused:
-            self._transport.abort()
+            self._within(LINGER_SECONDS)
+            self._transport.write_eof()
         elif not self._keep_alive:
             self._transport.close()
         elif self._received:

@@ -1,4 +1,8 @@
-"""The source a guest needs to call tools over HTTP: our guest files as text, and a table of the tools."""
+"""The source a guest needs to call tools over HTTP: our guest files as text, and a table of the tools.
+
+A sandbox that runs plain programs gets `config.stub_code + "\\n" + code + "\\n_hatchway_complete(...)"`, or, better,
+`program(config, code)`, with `config.env_vars` in its environment. An error in the code is told to the host as well.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from hatchway.core.transport import TransportConfig
 from hatchway.transports import messages
 
 GUEST = Path(__file__).parent / "guest"
-_LEFT_OUT = ("__main__", "bundle", "interpreter", "limits")
+_LEFT_OUT = ("__main__", "bundle", "channel", "interpreter", "limits", "piped")
 
 
 def stub_code(functions: Functions, *, value_bytes: int) -> str:
@@ -40,5 +44,5 @@ _STUB = """\
 _hatchway = {{}}
 exec({loader!r}, _hatchway)
 _hatchway["load"]({sources!r})
-from _hatchway_guest.program import attach as _hatchway
+from _hatchway_guest.http_tools import attach as _hatchway
 _hatchway(globals(), {specs!r}, {value_bytes})"""

@@ -48,7 +48,7 @@ class StdinStdoutTransport(CallbackTransport):
 
     def __init__(self, *, value_bytes: int = Limits().value_bytes) -> None:
         self.guest_fds: tuple[int, int] | None = None
-        """The guest's descriptors (read, write) after `start`: hand them on with `pass_fds`, then `release_guest_fds`."""
+        """The guest's descriptors after `start`: hand them on with `pass_fds`, then call `release_guest_fds`."""
         self._value_bytes = value_bytes
         self._channel: LineChannel | None = None
         self._listener: Listener = self._queue

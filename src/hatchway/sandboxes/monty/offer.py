@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -62,12 +63,15 @@ def _paths(names: Iterable[str]) -> set[str]:
     return {".".join(parts[:n]) for parts in (name.split(".") for name in names) for n in range(1, len(parts))}
 
 
+@cache
 def _space_id(path: str) -> UUID:
     """The same in every process, so that a restored execution still finds its namespaces."""
     return uuid5(NAMESPACE_URL, f"hatchway:namespace:{path}")
 
 
+@cache
 def _space(path: str) -> pm.ClassInstance:
+    """One object per id: Monty refuses a second one under the same."""
     return pm.ClassInstance(Namespace(), id=_space_id(path))
 
 

@@ -23,6 +23,8 @@ from hatchway.sandboxes.monty.worker import WorkerCommand
 
 MOST_WORKERS = 128
 """Executions alive at one time; more of them wait for a worker."""
+PRINT_SECONDS = 0.001
+"""Seconds a worker may keep what was printed; it is lost if the worker is killed in the meantime."""
 DEADLINE_GRACE = 0.03
 """Seconds past its limit after which a worker that does not stop by itself is killed."""
 
@@ -66,6 +68,7 @@ class Pool:
         session = self._monty.checkout(
             script_name="action",
             limits=limits,
+            print_flush_interval=PRINT_SECONDS,
             os_policy=system.POLICY,
             type_check=stubs is not None,
             type_check_stubs=stubs,

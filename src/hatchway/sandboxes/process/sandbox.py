@@ -23,7 +23,7 @@ from hatchway.core.transport import CallbackTransport
 from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.process.session import ProcessSession
 from hatchway.sandboxes.process.side_channel import SideChannel
-from hatchway.sandboxes.process.spawner import Python, spawner_for, this_python
+from hatchway.sandboxes.process.spawner import Python, running_spawner, spawner_for, this_python
 from hatchway.sandboxes.process.supervised import SupervisedProcess
 from hatchway.sandboxes.process.workspace import check_mounts, make_workspace, stage
 
@@ -166,7 +166,7 @@ class ProcessSandbox(CodeSandbox):
             pass  # the next execution tries again, and tells
 
     async def _make(self) -> SupervisedProcess:
-        spawner = await asyncio.to_thread(spawner_for, self._python)
+        spawner = running_spawner(self._python) or await asyncio.to_thread(spawner_for, self._python)
         process = SupervisedProcess(spawner, make_workspace(self._workspace_root))
         try:
             await process.start(self._env)

@@ -129,6 +129,12 @@ _spawners: dict[Python, Spawner] = {}
 _starting = threading.Lock()
 
 
+def running_spawner(python: Python) -> Spawner | None:
+    """The spawner of an interpreter, if there is one."""
+    known = _spawners.get(python)
+    return known if known is not None and known.is_alive else None
+
+
 def spawner_for(python: Python) -> Spawner:
     """The spawner of an interpreter; a new one if there is none or it died. Blocks for some milliseconds then.
 

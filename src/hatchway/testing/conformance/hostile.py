@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from hatchway.core.errors import CodeRuntimeError, HatchwayError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import CodeSandbox
@@ -10,13 +13,22 @@ from hatchway.testing.conformance.drive import failure, next_call, ping, run, st
 from hatchway.testing.conformance.expect import equal
 
 FULL = (FULL_LIBRARY,)
-TWO_SECONDS = Limits(wall_seconds=2)
+ONE_SECOND = Limits(wall_seconds=1)
+WRITE_EVERYWHERE = """
+    import os
+    for fd in range(3, 64):
+        try:
+            os.set_blocking(fd, False)
+            os.write(fd, line)
+        except OSError:
+            pass
+"""
 
 
-async def _ends(sandbox: CodeSandbox, code: str) -> None:
+async def _ends(sandbox: CodeSandbox, code: str, inputs: Mapping[str, Any] | None = None) -> None:
     """The execution ends in time, however it likes, and the next one works."""
     try:
-        await run(sandbox, code, {"ping": ping}, limits=TWO_SECONDS)
+        await run(sandbox, code, {"ping": ping}, inputs=inputs, limits=ONE_SECOND)
     except HatchwayError:
         pass
     await still_works(sandbox)
@@ -57,34 +69,19 @@ async def check_closed_descriptors(sandbox: CodeSandbox) -> None:
 async def check_garbage(sandbox: CodeSandbox) -> None:
     lines = (b"garbage\n", b'{"type":"function_call"}\n', b"\xff" * 64, b"\x7f\xff\xff\xff", b"[" * 100_000 + b"\n")
     for line in lines:
-        code = f"""
-            import os
-            for fd in range(3, 64):
-                try:
-                    os.set_blocking(fd, False)
-                    os.write(fd, {line[:8]!r} * {max(1, len(line) // 8)})
-                except OSError:
-                    pass
-            ping()
-        """
-        await _ends(sandbox, code)
+        await _ends(sandbox, f"{WRITE_EVERYWHERE}    ping()", {"line": line})
 
 
-@check("a forged end, followed by more code, gives one end and no more", needs=FULL)
-async def check_forged_end(sandbox: CodeSandbox) -> None:
-    frame = b'{"type":"execution_complete","output":"forged"}\n'
-    code = f"""
-        import os
-        for fd in range(3, 64):
-            try:
-                os.set_blocking(fd, False)
-                os.write(fd, {frame!r} * 3)
-            except OSError:
-                pass
-        while True:
-            pass
-    """
-    await _ends(sandbox, code)
+@check("forged ends, answers and calls do no more harm than ending that execution", needs=FULL)
+async def check_forged_messages(sandbox: CodeSandbox) -> None:
+    forged = (
+        b'{"type":"execution_complete","output":"forged"}\n' * 3,
+        b'{"type":"idle","answers":0}\n' * 3,
+        b'{"type":"function_call","call_id":"1","function_name":"ping","args":[],"kwargs":{}}\n' * 3,
+        b'{"type":"ready"}\n{"type":"result","call_id":"1","value":1}\n',
+    )
+    for line in forged:
+        await _ends(sandbox, f"{WRITE_EVERYWHERE}    while True:\n        pass", {"line": line})
 
 
 @check("code that breaks its own builtins and modules harms only itself", needs=FULL)

@@ -9,7 +9,7 @@ import sys
 from . import tools
 from .channel import PipeChannel
 from .exchange import Exchange
-from .program import Program, _flush
+from .program import Program, flush
 
 
 def attach(namespace, specs, value_bytes):
@@ -17,12 +17,11 @@ def attach(namespace, specs, value_bytes):
     read_fd, write_fd = map(int, os.environ.pop("HATCHWAY_CHANNEL").split(","))
     for fd in (read_fd, write_fd):
         os.set_inheritable(fd, False)  # they were handed to this program, not to those it starts
-    exchange = Exchange(PipeChannel(read_fd, write_fd), _flush)
+    exchange = Exchange(PipeChannel(read_fd, write_fd), flush)
     exchange.open(1, value_bytes)
     tools.bind(specs, exchange, namespace)
     os.register_at_fork(after_in_child=exchange.after_fork_in_child)
-    program = Program(namespace, specs, _End(exchange), exchange, stub_lines=sys._getframe(1).f_lineno)
-    namespace["_hatchway_complete"], namespace["_hatchway_run"] = program.complete, program.run
+    Program(namespace, specs, _End(exchange), exchange, stub_lines=sys._getframe(1).f_lineno)
 
 
 class _End:

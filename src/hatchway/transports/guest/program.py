@@ -1,8 +1,8 @@
-"""Tools over HTTP in a namespace: what the source in `TransportConfig.stub_code` sets up before the action's text.
+"""A program in a plain interpreter that has tools: what its host is told about its end.
 
-In a guest of ours that is all, for the guest runs the action and tells its end. In a plain interpreter it leaves two
-more names: `_hatchway_complete(value)` tells the host the output, and `_hatchway_run(source)` runs an action as every
-guest does (value of the last expression, top-level `await`, its own line numbers) and tells how it ended.
+It has two names more than its tools: `_hatchway_complete(value)` tells the host the output, and `_hatchway_run(source)`
+runs an action as every guest does (value of the last expression, top-level `await`, its own line numbers) and tells
+how it ended. An error nobody catches is told as well.
 """
 
 import atexit
@@ -13,52 +13,24 @@ import sys
 
 from . import action as actions
 from . import codec, report, tools
-from .exchange import Exchange
-from .http import HttpChannel
-from .http_client import HostClient, HostRefused, HostUnreachable
 
 OVER = "the program has told the host that it is over"
 UNSAID = "the program ended without saying so: it called exit, or nothing told its output"
-GUEST = __package__ + ".interpreter"
-
-
-def attach(namespace, specs, value_bytes):
-    """Define the tools; the host is found by the environment, which keeps nothing of it."""
-    client = HostClient(os.environ.pop("HATCHWAY_CALLBACK_URL"), os.environ.pop("HATCHWAY_CALLBACK_TOKEN"))
-    exchange = Exchange(HttpChannel(client), _flush)
-    exchange.open(1, value_bytes)
-    tools.bind(specs, exchange, namespace)
-    if specs:
-        client.connect()
-    os.register_at_fork(after_in_child=exchange.after_fork_in_child)
-    if GUEST in sys.modules:
-        _replace(namespace, exchange)
-    else:
-        program = Program(namespace, specs, client, exchange, stub_lines=sys._getframe(1).f_lineno)
-        namespace["_hatchway_complete"], namespace["_hatchway_run"] = program.complete, program.run
-
-
-def _replace(namespace, exchange):
-    """In a session, give back what the last action had."""
-    last = namespace.get("_hatchway_exchange")
-    namespace["_hatchway_exchange"] = exchange
-    if last is not None:
-        last.close("the action that made this call is over")
-        last.channel.close()
 
 
 class Program:
-    """A program in a plain interpreter, and what its host is told about its end."""
+    """The program whose globals are `namespace`; `host.post(path, message)` tells its end."""
 
-    def __init__(self, namespace, specs, client, exchange, stub_lines):
+    def __init__(self, namespace, specs, host, exchange, stub_lines):
         self._namespace = namespace
         self._styles = {spec["name"]: spec["is_async"] for spec in specs}
-        self._client = client
+        self._host = host
         self._exchange = exchange
         self._stub_lines = stub_lines
         self._owner = os.getpid()
         self._is_over = False
         builtins.ToolError, builtins.ToolDenied = tools.ToolError, tools.ToolDenied
+        namespace["_hatchway_complete"], namespace["_hatchway_run"] = self.complete, self.run
         self._print_error, sys.excepthook = sys.excepthook, self._on_error
         atexit.register(self._on_exit)
 
@@ -93,15 +65,15 @@ class Program:
     def _fail(self, kind, text):
         try:
             self._end(codec.dumps({"type": "execution_failed", "kind": kind, "message": text}))
-        except (EOFError, HostRefused, HostUnreachable):
+        except (EOFError, OSError, RuntimeError):
             pass  # the host has ended this execution itself, or is gone
 
     def _end(self, message):
         if not self._is_over and self._owner == os.getpid():
             self._is_over = True
-            _flush()
+            flush()
             self._exchange.close(OVER)
-            self._client.post("/complete", message)
+            self._host.post("/complete", message)
 
     def _on_error(self, kind, error, trace):
         self._print_error(kind, error, trace)
@@ -130,7 +102,8 @@ def _run_coroutine(coroutine):
         loop.close()
 
 
-def _flush():
+def flush():
+    """Let what was printed come before what is said to the host next."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

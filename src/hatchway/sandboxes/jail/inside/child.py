@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import array
+import gc
 import importlib
 import json
 import os
+import random
 import resource
 import signal
 import socket
 import sys
+import threading
 from typing import Any
 
 from . import kernel, policy
@@ -17,12 +20,29 @@ from . import kernel, policy
 SCRATCH = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 
 
+CHANNEL = 3  # where every guest finds its channel, so that the interpreter can be made before the fork
+WARM_UPS = 5  # the interpreter specialises code it has run a few times
+_guest: Any = None
+
+
+def prepare() -> None:
+    """Make, in the zygote, the interpreter that every child will have."""
+    global _guest
+    pipe = importlib.import_module("_hatchway_guest.channel").PipeChannel(CHANNEL, CHANNEL)
+    _guest = importlib.import_module("_hatchway_guest.interpreter").Interpreter(pipe)
+    sys.argv[:] = [""]
+    for _ in range(WARM_UPS):
+        _guest.warm_up()
+
+
 def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
     """Never returns."""
-    channel = socket.socket(fileno=fds[0])
+    _own_descriptors(*fds)
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=CHANNEL)
     try:
-        given = _seal(launch, order, fds)
-        warm_up()
+        given = _seal(launch, order)
+        _forget_the_zygote()
+        _guest.warm_up()  # in the zygote for what the interpreter learns from it, here for the pages it writes to
         channel.sendmsg([b'{"sealed":true}\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", given))])
         for fd in given:
             os.close(fd)
@@ -30,23 +50,23 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
         channel.send(json.dumps({"sealed": False, "reason": f"{type(e).__name__}: {e}"}).encode() + b"\n")
         os._exit(1)
     try:
-        _become_guest(channel.detach())
+        channel.detach()
+        gc.enable()
+        _guest.serve()
     except BaseException as e:
         sys.excepthook(type(e), e, e.__traceback__)
     finally:
         os._exit(1)
 
 
-def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list[int]:
+def _seal(launch: dict[str, Any], order: dict[str, Any]) -> list[int]:
     """Put the walls up, outermost last; what the host is to have is given back as descriptors."""
-    channel, out, err = fds
     _volunteer_for_oom()
     os.setsid()  # kill(0) would cross the pid namespace by the inherited process group
     _own_mounts(launch, order)
     given = [os.pidfd_open(1), os.pidfd_open(os.getpid())]
     if launch["has_output"]:
         given.append(os.open("/output", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    _own_descriptors({channel, *given}, out, err)
     kernel.unshare(kernel.NEWUSER)  # RLIMIT_NPROC counts per user namespace; ours holds nobody else
     _rlimits(order)  # after it: what a namespace is made under bounds the sum of all its siblings
     kernel.drop_capabilities()
@@ -55,6 +75,12 @@ def _seal(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> list
     policy.restrict_paths(["/"], ["/tmp", *(["/output"] if launch["has_output"] else [])])
     policy.restrict_system_calls(order["has_cgroup"])
     return given
+
+
+def _forget_the_zygote() -> None:
+    """What the interpreter's hooks do after a fork, as far as one thread needs it."""
+    random.seed()
+    threading.main_thread()._set_native_id()  # pyright: ignore
 
 
 def _volunteer_for_oom() -> None:
@@ -75,12 +101,10 @@ def _own_mounts(launch: dict[str, Any], order: dict[str, Any]) -> None:
     os.chdir("/tmp")
 
 
-def _own_descriptors(kept: set[int], out: int, err: int) -> None:
-    nothing = os.open("/dev/null", os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    kernel.close_all_but({0, 1, 2, *kept})
+def _own_descriptors(channel: int, out: int, err: int) -> None:
+    for fd, place in ((os.open("/dev/null", os.O_RDONLY), 0), (out, 1), (err, 2), (channel, CHANNEL)):
+        os.dup2(fd, place)
+    kernel.close_all_but({0, 1, 2, CHANNEL})
 
 
 def _rlimits(order: dict[str, Any]) -> None:
@@ -90,17 +114,3 @@ def _rlimits(order: dict[str, Any]) -> None:
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(which, (value, value))
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-
-
-def warm_up() -> None:
-    """Walk the path of an action. In the zygote: what the interpreter learns from it, every child knows. In a child:
-    the pages it writes to are then its own, and not copied while somebody waits."""
-    action, codec = (importlib.import_module(f"_hatchway_guest.{name}") for name in ("action", "codec"))
-    message = codec.loads(codec.dumps({"type": "execute", "code": "1 + 1", "functions": [], "inputs": {}}))
-    action.Action(message["code"], "<action>").run({}, None)
-
-
-def _become_guest(channel: int) -> None:
-    sys.argv[:] = [""]
-    pipe = importlib.import_module("_hatchway_guest.channel").PipeChannel(channel, channel)
-    importlib.import_module("_hatchway_guest.interpreter").Interpreter(pipe).serve()

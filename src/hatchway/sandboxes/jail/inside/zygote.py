@@ -17,7 +17,6 @@ from . import child, idmap, kernel, policy, root
 
 INSIDE_ID = 1000
 MAX_FDS = 8
-WARM_UPS = 20  # the interpreter specialises code it has run a few times
 ALL_NAMESPACES = kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS
 
 
@@ -86,6 +85,10 @@ def _be_zygote(launch: dict[str, Any], control: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     socket.sethostname("jail")
     root.enter()
+    child.prepare()
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a collection would write to pages that all children share
     Zygote(launch, control).serve()
 
 
@@ -101,10 +104,6 @@ def warm_up(launch: dict[str, Any]) -> None:
             pass  # an interpreter built without it
     for has_memfd in (False, True):
         policy.system_calls(has_memfd)  # assembled once, for all children
-    for _ in range(WARM_UPS):
-        child.warm_up()
-    gc.collect()
-    gc.freeze()
 
 
 class Zygote:
@@ -152,7 +151,7 @@ class Zygote:
             init = kernel.clone_sleeper()
             init_pidfd = os.pidfd_open(init)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            pid = os.fork()
+            pid = kernel.fork()
             if not pid:
                 child.run(self._launch, order, fds)
         finally:
@@ -167,7 +166,7 @@ class Zygote:
         To move a process between cgroups the kernel waits until all cores have passed a quiet state: milliseconds,
         and one process at a time on the whole machine.
         """
-        pid = os.fork()
+        pid = kernel.fork()
         if not pid:
             try:
                 control, entrance = fds

@@ -65,5 +65,6 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
 def _serve(read_fd: int, write_fd: int) -> None:
     channel = importlib.import_module(f"{GUEST}.channel").PipeChannel(read_fd, write_fd)
     interpreter = importlib.import_module(f"{GUEST}.interpreter").Interpreter(channel)
+    interpreter.warm_up()
     gc.enable()
     interpreter.serve()
