@@ -58,8 +58,7 @@ async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
         return spawn(code)
 
     call = "add({}, {})".format
-    calls = {job: do for job, do in actions(warm, call, None).items() if job.startswith("calls")}
-    return {**calls, "fresh": actions(fresh, call, None)["fresh"]}
+    return {"calls": actions(warm, call, None)["calls"], "fresh": actions(fresh, call, None)["fresh"]}
 
 
 serve(jobs)

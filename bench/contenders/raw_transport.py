@@ -49,7 +49,7 @@ async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
         await transport.execute(code, ["add"], {}, Limits(), is_session=True)
         return await pull(transport)
 
-    return {job: do for job, do in actions(run, "add({}, {})".format, None).items() if job.startswith("calls")}
+    return {"calls": actions(run, "add({}, {})".format, None)["calls"]}
 
 
 serve(jobs)

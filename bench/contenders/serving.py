@@ -15,27 +15,56 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 Job = Callable[[int], Awaitable[list[float]]]
-"""Does `n` of something and gives the seconds: of each, or their mean where only the whole can be timed."""
+"""Does `n` of something and gives the seconds each took; of calls, seconds and seconds of CPU per call."""
 Jobs = Callable[[AsyncExitStack], Awaitable[Mapping[str, Job]]]
 """Sets a contender up; what it opens is closed at the end."""
 Run = Callable[[str], Awaitable[object]]
 """Runs one action and gives its value."""
 
 
-_marked = -1
-_marks: list[float] = []
+SETTLE = 0.2
+"""Seconds the first of many calls takes, for whatever a new action starts in the background to come to an end."""
+
+
+class Window:
+    """What passes from the first of many calls to the last, so that starting and ending an action do not count."""
+
+    def __init__(self) -> None:
+        self.last = -1
+        self.marks: list[tuple[float, float]] = []
+
+    def begin(self) -> None:
+        """At the first call."""
+        cpu = _cpu_seconds(os.getpid())
+        self.marks = [(time.perf_counter(), cpu)]
+
+    def end(self) -> None:
+        """At the last call."""
+        now = time.perf_counter()
+        self.marks.append((now, _cpu_seconds(os.getpid())))
+
+
+window = Window()
 
 
 def add(a: int, b: int) -> int:
     """The smallest tool: what a call costs, and nothing else."""
-    if _marked > 0 and (a == 0 or a == _marked):
-        _marks.append(_cpu_seconds(os.getpid()))
+    if a == 0:
+        time.sleep(SETTLE)
+        window.begin()
+    elif a == window.last:
+        window.end()
     return a + b
 
 
 async def add_async(a: int, b: int) -> int:
     """As `add`, for contenders whose tools are async."""
-    return add(a, b)
+    if a == 0:
+        await asyncio.sleep(SETTLE)
+        window.begin()
+    elif a == window.last:
+        window.end()
+    return a + b
 
 
 async def nap(i: int) -> int:
@@ -54,8 +83,7 @@ def actions(run: Run, add: Callable[[object, object], str], nap: Callable[[str],
     """
     calls = f"total = 0\nfor i in range(MANY):\n    total = {add('i', 1)}\ntotal"
     jobs: dict[str, Job] = {
-        "calls": lambda n: _mean(n, lambda: run(calls.replace("MANY", str(n))), n),
-        "calls_cpu": lambda n: _mean_cpu(n, lambda: run(calls.replace("MANY", str(n))), n),
+        "calls": lambda n: _per_call(n, lambda: run(calls.replace("MANY", str(n))), n),
         "action": lambda n: _each(n, lambda: run(add(1, 2)), 3),
         "fresh": lambda n: _each(n, lambda: run("1 + 1"), 2),
     }
@@ -98,20 +126,12 @@ async def _each(n: int, action: Callable[[], Awaitable[object]], expected: objec
     return [await timed(action, expected) for _ in range(n)]
 
 
-async def _mean(n: int, action: Callable[[], Awaitable[object]], expected: object) -> list[float]:
-    return [await timed(action, expected) / n]
-
-
-async def _mean_cpu(n: int, action: Callable[[], Awaitable[object]], expected: object) -> list[float]:
-    """As `_mean`, in seconds of CPU: from the first call to the last, of this process and all its descendants."""
-    global _marked
-    _marks.clear()
-    _marked = n - 1
-    try:
-        await timed(action, expected)
-    finally:
-        _marked = -1
-    return [(_marks[1] - _marks[0]) / (n - 1)]
+async def _per_call(n: int, action: Callable[[], Awaitable[object]], expected: object) -> list[float]:
+    """Seconds, and seconds of CPU of this process and all its descendants, per call."""
+    window.last = n - 1
+    await timed(action, expected)
+    (began, cpu_before), (ended, cpu_after) = window.marks
+    return [(ended - began) / (n - 1), (cpu_after - cpu_before) / (n - 1)]
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -57,7 +57,7 @@ def sandbox() -> Iterator[MontySandbox]:
     asyncio.run(sandbox.aclose())
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=VALUES)
 def test_any_value_crosses_equal_or_is_refused(sandbox: MontySandbox, value: Any) -> None:
     seen: list[Any] = []

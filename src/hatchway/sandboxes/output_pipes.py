@@ -12,8 +12,8 @@ from hatchway.core.output import OutputBuffer
 from hatchway.core.sandbox import OnOutput
 
 CHUNK = 256 * 1024
-DRAINED_BYTES = 64 * 1024 * 1024
-"""Read at most this much at once before a call or an end is told: a process may write faster than is read."""
+DRAINED_BYTES = 4 * 1024 * 1024
+"""Read at once at most, more than two pipes can hold: somebody else may write while the code stands at a call."""
 
 
 class OutputPipes:
@@ -85,7 +85,11 @@ class _Pipe:
             return
         self._kept.append(text)
         if self._on_output is not None:
-            self._on_output(self._name, text)
+            try:
+                self._on_output(self._name, text)
+            except Exception as e:
+                self._on_output = None  # the caller's mistake must not stop the execution
+                asyncio.get_running_loop().call_exception_handler({"message": "on_output failed", "exception": e})
 
     def finish(self) -> str:
         self.take(b"", is_last=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from hatchway.core import codec
 from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
@@ -16,7 +16,7 @@ from hatchway.core.transport import Completed, Failed, Idle, TransportConfig
 from hatchway.core.values import not_portable, to_wire
 
 MAX_NAME = 200
-_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_is_id = re.compile(r"[A-Za-z0-9._:-]{1,64}").fullmatch
 _KINDS = ("syntax", "runtime", "value", "memory")
 
 Message = FunctionCall | Idle | Completed | Failed | None
@@ -108,46 +108,46 @@ def parse(line: bytes) -> tuple[Message, int | None]:
         TransportError: It is no message.
     """
     try:
-        message = codec.loads(line)
+        fields: Any = codec.loads(line)
     except codec.Malformed as e:
         raise TransportError(f"a message is not readable: {e}") from None
-    if type(message) is not dict:
+    if type(fields) is not dict:
         raise TransportError("a message is not an object")
-    fields = cast("dict[str, Any]", message)
-    match fields.get("type"):
-        case "function_call":
-            return _call(fields), _count(fields["idle"]) if fields.get("idle") is not None else None
+    get: Callable[[str], Any] = fields.get  # pyright: ignore[reportUnknownMemberType]
+    kind = get("type")
+    if kind == "function_call":
+        idle = get("idle")
+        return _call(get), None if idle is None else _count(idle)
+    match kind:
         case "idle":
-            if fields.get("answers") is None:
+            if get("answers") is None:
                 raise TransportError("an idle message without its count")
-            return Idle(_count(fields["answers"])), None
+            return Idle(_count(get("answers"))), None
         case "execution_complete":
-            return Completed(fields.get("output")), None
+            return Completed(get("output")), None
         case "execution_failed":
-            return _failed(fields), None
+            return _failed(get), None
         case "ready":
             return None, None
         case _:
             raise TransportError("a message of unknown type")
 
 
-def _call(fields: dict[str, Any]) -> FunctionCall:
-    call_id, name = fields.get("call_id"), fields.get("function_name")
-    args, kwargs = fields.get("args"), fields.get("kwargs")
-    if type(call_id) is not str or not _ID.fullmatch(call_id):
+def _call(get: Callable[[str], Any]) -> FunctionCall:
+    call_id, name, args, kwargs = get("call_id"), get("function_name"), get("args"), get("kwargs")
+    if type(call_id) is not str or not _is_id(call_id):
         raise TransportError("a call without a proper id")
     if type(name) is not str or not 0 < len(name) <= MAX_NAME:
         raise TransportError("a call without a proper function name")
     if type(args) is not list or type(kwargs) is not dict:
         raise TransportError("a call without proper arguments")
-    named = cast("dict[Any, Any]", kwargs)
-    if named and any(type(key) is not str for key in named):
+    if kwargs and any(type(key) is not str for key in kwargs):  # pyright: ignore[reportUnknownVariableType]
         raise TransportError("a call without proper arguments")
-    return FunctionCall(call_id=call_id, function_name=name, args=tuple(cast("list[Any]", args)), kwargs=named)
+    return FunctionCall(call_id=call_id, function_name=name, args=tuple(args), kwargs=kwargs)  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _failed(fields: dict[str, Any]) -> Failed:
-    kind, message = fields.get("kind"), fields.get("message")
+def _failed(get: Callable[[str], Any]) -> Failed:
+    kind, message = get("kind"), get("message")
     if kind not in _KINDS or type(message) is not str:
         raise TransportError("a failure without its kind or message")
     return Failed(kind=kind, message=message)

@@ -57,7 +57,7 @@ class StdinStdoutTransport(CallbackTransport):
         self._pending: dict[str, int] = {}
         self._pending_bytes = self._answered = 0
         self._seen: set[str] = set()
-        self._is_ready = False
+        self._is_ready = self._is_paused = False
 
     async def start(self, available_functions: Functions) -> TransportConfig:
         """Open the pipes. The guest needs `guest_fds`, under the numbers they have here.
@@ -70,7 +70,7 @@ class StdinStdoutTransport(CallbackTransport):
         (guest_read, host_write), (host_read, guest_write) = _two_pipes()
         self.guest_fds = guest_read, guest_write
         self._unread.clear()
-        self._is_ready = False
+        self._is_ready = self._is_paused = False
         self._forget_calls()
         self.adopt(host_read, host_write)
         self.listen(None)
@@ -132,8 +132,9 @@ class StdinStdoutTransport(CallbackTransport):
                 if isinstance(said, Exception):
                     raise said.with_traceback(None)
                 self._unread.popleft()
-                if len(self._unread) < MAX_UNREAD // 2 and self._channel is not None:
-                    self._channel.resume()
+                if self._is_paused and len(self._unread) < MAX_UNREAD // 2:
+                    self._is_paused = False
+                    self._opened().resume()
                 if type(said) is not Idle or said.answers == self._answered:
                     return said
             if self._reader is not None:
@@ -197,7 +198,15 @@ class StdinStdoutTransport(CallbackTransport):
         batch: list[Said] = []
         try:
             for line in lines:
-                self._take(line, batch)
+                message, idle = messages.parse(line)
+                if type(message) is FunctionCall:
+                    self._check(message.call_id, len(line))
+                elif message is None:
+                    self._be_ready()
+                    continue
+                batch.append(message)
+                if idle is not None:
+                    batch.append(Idle(idle))
         except TransportError as e:
             self._opened().detach()  # a guest that breaks the rules is not read any more
             batch.append(e)
@@ -217,28 +226,25 @@ class StdinStdoutTransport(CallbackTransport):
         self._pending_bytes = self._answered = 0
         self._seen.clear()
 
-    def _take(self, line: bytes, batch: list[Said]) -> None:
-        message, idle = messages.parse(line)
-        if isinstance(message, FunctionCall):
-            if message.call_id in self._seen:
-                raise TransportError(f"the call id {message.call_id} came twice")
-            self._seen.add(message.call_id)
-            self._pending[message.call_id] = len(line)
-            self._pending_bytes += len(line)
-            if self._pending_bytes > MOST_PENDING * (self._value_bytes + SLACK):
-                raise TransportError("the unanswered calls are too large together")
-        elif message is None:
-            if self._is_ready:
-                raise TransportError("the guest is ready twice")
-            self._is_ready = True
-            return
-        batch.append(message)
-        if idle is not None:
-            batch.append(Idle(idle))
+    def _check(self, call_id: str, size: int) -> None:
+        """Count a call."""
+        if call_id in self._seen:
+            raise TransportError(f"the call id {call_id} came twice")
+        self._seen.add(call_id)
+        self._pending[call_id] = size
+        self._pending_bytes += size
+        if self._pending_bytes > MOST_PENDING * (self._value_bytes + SLACK):
+            raise TransportError("the unanswered calls are too large together")
+
+    def _be_ready(self) -> None:
+        if self._is_ready:
+            raise TransportError("the guest is ready twice")
+        self._is_ready = True
 
     def _queue(self, batch: list[Said]) -> None:
         self._unread += batch
         if len(self._unread) >= MAX_UNREAD and self._channel is not None:
+            self._is_paused = True
             self._channel.pause()
         if self._reader is not None:
             self._reader.wake()

@@ -29,7 +29,8 @@ class Wakeup:
         if not self._is_set:
             self._asyncio_future_blocking = True
             yield self
-        self.result()
+        if self._is_cancelled:
+            raise asyncio.CancelledError
 
     def wake(self) -> None:
         """Resume the task now; one turn later when another task is running, which must not be interrupted."""

@@ -25,8 +25,6 @@ HELLO_BYTES = 4096
 MAX_FDS = 4
 LOOK_SECONDS = 0.05
 """Between two looks at the memory of all processes of a child."""
-CPU_COUNTED = 0.75
-"""The kernel enforces the limit by counting ticks, which can differ that much from the time it measures."""
 NO_ROOM = "the machine has no room for another child"
 
 
@@ -180,7 +178,7 @@ class SealedChild:
             return Death()
         if status >= 0:
             return Death(exit_code=status)
-        if -status == signal.SIGKILL and self._cpu_at_end >= CPU_COUNTED * max(1, round(self.quota.cpu_seconds)):
+        if -status == signal.SIGXCPU or (-status == signal.SIGKILL and self._cpu_at_end > self.quota.cpu_seconds):
             return Death(limit="cpu_seconds")
         names = {s.value: s.name for s in signal.Signals}
         return Death(signal=names.get(-status, f"number {-status}"))

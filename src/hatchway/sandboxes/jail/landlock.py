@@ -50,16 +50,16 @@ class LandlockedProcess(SupervisedProcess):
 
     output = None
 
-    def __init__(self, spawner: Spawner, folder: str, quota: Quota) -> None:
-        super().__init__(spawner, folder)
+    def __init__(self, spawner: Spawner, quota: Quota) -> None:
+        super().__init__(spawner)
         self.quota = quota
         self._over = ""
         self._looking: asyncio.TimerHandle | None = None
 
-    async def start(self, env: Mapping[str, str]) -> None:
+    async def start(self, cwd: str, env: Mapping[str, str]) -> None:
         """Ask for the process, sealed to its quota."""
-        given = {"HOME": self.cwd, "TMPDIR": self.cwd, "LANG": "C.UTF-8", "PATH": "", **env}
-        await super().start({**given, QUOTA_VARIABLE: json.dumps(self.quota.order())})
+        given = {"HOME": cwd, "TMPDIR": cwd, "LANG": "C.UTF-8", "PATH": "", **env}
+        await super().start(cwd, {**given, QUOTA_VARIABLE: json.dumps(self.quota.order())})
 
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
         """As `GuestProcess` says; there is no quota on the disk, so what is written is looked at."""
@@ -119,8 +119,8 @@ class LandlockTier:
             raise SandboxCrashed("the jail is closed", hint="run the action again")
         self._made = {process for process in self._made if not process.is_dead}
         try:
-            process = LandlockedProcess(self._spawner, tempfile.mkdtemp(prefix="hatchway-"), quota)
-            await process.start(self._launch.environment)
+            process = LandlockedProcess(self._spawner, quota)
+            await process.start(tempfile.mkdtemp(prefix="hatchway-"), self._launch.environment)
         except OSError as e:
             raise SandboxCrashed(
                 f"no process can be started: {os.strerror(e.errno or 0)}", hint="see `ulimit -a`"

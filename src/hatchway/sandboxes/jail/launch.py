@@ -110,15 +110,16 @@ class Quota:
         return cls(limits.memory_bytes, limits.processes, limits.cpu_seconds, limits.disk_bytes, limits.disk_files)
 
     def order(self) -> dict[str, Any]:
-        """As the zygote reads it."""
+        """As the zygote reads it; rlimits are soft and hard."""
+        cpu = max(1, round(self.cpu_seconds))
         return {
             "disk_bytes": int(self.disk_bytes),
             "disk_files": int(self.disk_files),
             "rlimits": {
-                "RLIMIT_NPROC": int(self.processes),
-                "RLIMIT_CPU": max(1, round(self.cpu_seconds)),
-                "RLIMIT_CORE": 0,
-                "RLIMIT_MEMLOCK": 0,
-                "RLIMIT_MSGQUEUE": 0,
+                "RLIMIT_NPROC": (int(self.processes),) * 2,
+                "RLIMIT_CPU": (cpu, cpu + 1),  # a signal that tells why, then one that cannot be ignored
+                "RLIMIT_CORE": (0, 0),
+                "RLIMIT_MEMLOCK": (0, 0),
+                "RLIMIT_MSGQUEUE": (0, 0),
             },
         }

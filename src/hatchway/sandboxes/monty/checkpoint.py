@@ -6,7 +6,8 @@ Monty watches are in its dump; the code, its calls and what it printed are in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Self, cast
 
@@ -48,9 +49,10 @@ class Checkpoint:
             CheckpointRefused: It is none of ours, damaged, or of another version.
         """
         known, vm = _unseal(checkpoint, kind="execution")
-        known["limits"] = Limits(**known["limits"])
-        known["pending"] = [FunctionCall(**call) for call in known["pending"]]
-        return cls(**known), vm
+        with _shape_refused():
+            known["limits"] = Limits(**known["limits"])
+            known["pending"] = [FunctionCall(**call) for call in known["pending"]]
+            return cls(**known), vm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,8 @@ class SessionCheckpoint:
             CheckpointRefused: It is none of ours, damaged, or of another version.
         """
         known, vm = _unseal(checkpoint, kind="session")
-        return cls(limits=Limits(**known["limits"]), feeds=known["feeds"]), vm
+        with _shape_refused():
+            return cls(limits=Limits(**known["limits"]), feeds=known["feeds"]), vm
 
 
 def _packed(call: FunctionCall) -> dict[str, Any]:
@@ -95,7 +98,14 @@ def _seal(known: Mapping[str, Any], vm: bytes, *, kind: str) -> bytes:
 def _unseal(checkpoint: bytes, *, kind: str) -> tuple[dict[str, Any], bytes]:
     payload, _ = unseal(checkpoint, _claims(kind))
     line, _, vm = payload.partition(b"\n")
-    try:
+    with _shape_refused():
         return cast("dict[str, Any]", codec.loads(line)), vm
-    except codec.Malformed as e:  # signed by us, yet of another shape
-        raise CheckpointRefused(str(e)) from e
+
+
+@contextmanager
+def _shape_refused() -> Generator[None]:
+    """Signed by us, yet of a shape that another version wrote."""
+    try:
+        yield
+    except (codec.Malformed, TypeError, KeyError, ValueError) as e:
+        raise CheckpointRefused(f"its shape is not known here: {e}") from e

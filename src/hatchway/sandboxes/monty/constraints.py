@@ -18,7 +18,7 @@ MONTY = CodeConstraints(
     supports_introspection=False,
     modules=(
         "asyncio", "base64", "binascii", "bisect", "collections", "copy", "csv", "dataclasses", "datetime", "decimal",
-        "functools", "hashlib", "itertools", "json", "math", "os", "pathlib", "random", "re", "sys", "time", "tomllib",
+        "functools", "hashlib", "itertools", "json", "math", "os", "pathlib", "posixpath", "random", "re", "sys", "time", "tomllib",
         "typing", "unicodedata",
     ),
     filesystem=False,

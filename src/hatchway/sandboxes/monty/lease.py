@@ -58,6 +58,11 @@ class Lease:
         """Return the worker, and wait until that is done; cancelling the wait does not stop it."""
         await asyncio.wait({self.give_back()})
 
+    async def dropped(self) -> None:
+        """Kill the worker, and wait until the pool knows."""
+        self.kill()
+        await self.given_back()
+
     def _returned(self, returning: asyncio.Future[None]) -> None:
         if not returning.cancelled():
             returning.exception()  # a worker that was killed cannot say goodbye

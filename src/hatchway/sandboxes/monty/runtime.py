@@ -70,6 +70,7 @@ class Runtime:
         loading = lease.session.load_snapshot(vm, print_callback=printed, **self._files.load_options())
         stop = await _loaded(lease, loading)
         if not isinstance(stop, Stop):
+            await lease.dropped()
             return None
         execution = self._kept(MontyExecution(action, lease, before=before))
         execution.stand_at(stop)
@@ -185,13 +186,8 @@ async def _loaded(lease: Lease, loading: Awaitable[T]) -> T | None:
     try:
         return await loading
     except (pm.MontyError, RuntimeError):
-        _drop(lease)
+        await lease.dropped()
         return None
     except BaseException:
-        _drop(lease)
+        await asyncio.shield(lease.dropped())
         raise
-
-
-def _drop(lease: Lease) -> None:
-    lease.kill()
-    lease.give_back()

@@ -62,23 +62,22 @@ class TypeChecks:
             try:
                 found = await _found(lease, code)
             except BaseException:
-                lease.kill()
-                lease.give_back()
+                await asyncio.shield(lease.dropped())
                 raise
-            self._keep(stubs, lease)
+            for unneeded in self._kept(stubs, lease):
+                await unneeded.given_back()
         if found is not None:
             raise found
 
-    def _keep(self, stubs: str, lease: Lease) -> None:
+    def _kept(self, stubs: str, lease: Lease) -> list[Lease]:
+        """Keep the worker for the next check; those that must go for it."""
         if lease.is_over or lease.feeds >= CHECKS_PER_WORKER:
-            lease.give_back()
-            return
+            return [lease]
         twin = self._idle.pop(stubs, None)
         self._idle[stubs] = lease
         if twin is not None:
-            twin.give_back()
-        elif len(self._idle) > KEPT:
-            self._idle.popitem(last=False)[1].give_back()
+            return [twin]
+        return [self._idle.popitem(last=False)[1]] if len(self._idle) > KEPT else []
 
 
 async def _found(lease: Lease, code: str) -> CodeExecutionError | None:

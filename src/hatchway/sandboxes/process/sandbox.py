@@ -167,9 +167,9 @@ class ProcessSandbox(CodeSandbox):
 
     async def _make(self) -> SupervisedProcess:
         spawner = running_spawner(self._python) or await asyncio.to_thread(spawner_for, self._python)
-        process = SupervisedProcess(spawner, make_workspace(self._workspace_root))
+        process = SupervisedProcess(spawner)
         try:
-            await process.start(self._env)
+            await process.start(make_workspace(self._workspace_root), self._env)
         except OSError as e:
             raise SandboxCrashed("the process that forks guests died", hint="run the action again") from e
         return process

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 
+from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.process.inside import tree
@@ -26,22 +27,19 @@ class SupervisedProcess:
 
     Args:
         spawner: Who forks it.
-        cwd: Its folder; removed when it is dead.
+
+    Raises:
+        SandboxUnavailable: There are no descriptors left.
     """
 
-    def __init__(self, spawner: Spawner, cwd: str) -> None:
-        self.cwd = cwd
+    def __init__(self, spawner: Spawner) -> None:
+        self.cwd = ""
+        """Its folder once it is started; removed when it is dead."""
         self.transport = StdinStdoutTransport()
         self._spawner, self._number = spawner, 0
-        channel_in, their_out = os.pipe()
-        their_in, channel_out = os.pipe()
-        self.stdout_fd, their_stdout = os.pipe()
-        self.stderr_fd, their_stderr = os.pipe()
-        control, their_control = socket.socketpair()
-        control.setblocking(False)
-        self._control = control.detach()
-        self._theirs = [their_in, their_out, their_stdout, their_stderr, their_control.detach()]
-        self.transport.adopt(channel_in, channel_out)
+        ours, self._theirs = _descriptors()
+        self.stdout_fd, self.stderr_fd, self._control = ours[2:]
+        self.transport.adopt(*ours[:2])
         self._half = b""
         self._reason = ""
         self._helper: asyncio.TimerHandle | None = None
@@ -76,17 +74,18 @@ class SupervisedProcess:
         """Whether it belongs to a loop that was closed."""
         return self._loop is not None and self._loop.is_closed()
 
-    async def start(self, env: Mapping[str, str]) -> None:
+    async def start(self, cwd: str, env: Mapping[str, str]) -> None:
         """Ask the spawner for the process. It is usable at once: what is sent meanwhile waits in the pipes.
 
         Raises:
             OSError: The spawner is gone.
         """
+        self.cwd = cwd
         try:
-            self._number = await self._spawner.spawn(self.cwd, env, self._theirs)
+            self._number = await self._spawner.spawn(cwd, env, self._theirs)
         except BaseException:
             self.close()
-            shutil.rmtree(self.cwd, ignore_errors=True)
+            shutil.rmtree(cwd, ignore_errors=True)
             raise
         self._close_theirs()
 
@@ -198,6 +197,25 @@ class SupervisedProcess:
     def _close_theirs(self) -> None:
         while self._theirs:
             os.close(self._theirs.pop())
+
+
+def _descriptors() -> tuple[list[int], list[int]]:
+    """Channel in and out, stdout, stderr and control, ours and the guest's."""
+    opened: list[int] = []
+    try:
+        for _ in range(4):
+            opened += os.pipe()
+        control, their_control = socket.socketpair()
+    except OSError as e:
+        for fd in opened:
+            os.close(fd)
+        raise SandboxUnavailable(
+            f"no pipes for another process: {os.strerror(e.errno or 0)}", hint="raise the limit: ulimit -n"
+        ) from None
+    control.setblocking(False)
+    in_read, in_write, out_read, out_write, *printed = opened
+    ours = [in_read, out_write, printed[0], printed[2], control.detach()]
+    return ours, [out_read, in_write, printed[1], printed[3], their_control.detach()]
 
 
 def _death(status: int, reason: str) -> Death:

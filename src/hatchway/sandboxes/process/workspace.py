@@ -8,13 +8,20 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from hatchway.core.errors import InvalidSetting
+from hatchway.core.errors import InvalidSetting, SandboxUnavailable
 from hatchway.core.grants import INPUT_ROOT, FileMount
 
 
 def make_workspace(root: str | Path | None) -> str:
-    """A new, empty folder only this user can enter."""
-    return tempfile.mkdtemp(prefix="hatchway-", dir=root)
+    """A new, empty folder only this user can enter.
+
+    Raises:
+        SandboxUnavailable: It cannot be made.
+    """
+    try:
+        return tempfile.mkdtemp(prefix="hatchway-", dir=root)
+    except OSError as e:
+        raise SandboxUnavailable(f"no folder for the code can be made: {e}", hint="set workspace_root=") from None
 
 
 def check_mounts(mounts: Sequence[FileMount]) -> None:

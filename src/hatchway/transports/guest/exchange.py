@@ -7,10 +7,9 @@ selector (`loops.py`): it reads only while no thread leads.
 
 import _thread
 
-from . import codec, idleness, sizes
-from .async_call import AsyncCall
+from . import codec, idleness
 
-_ELECT = -1  # in place of a thread's id: a leader is chosen and about to wake up
+_ELECT = -1  # in place of a thread's id: handed on but not awake yet, and its old holder may call again meanwhile
 FIRST_LOOK, LAST_LOOK = 0.002, 0.1  # seconds between looks at whether all other threads have come to rest
 
 
@@ -242,7 +241,6 @@ class Exchange:
                 if follower.reply is None:
                     follower.is_leader = True
                     self._leader = _ELECT
-                    self._leader = -1  # handed on, but not awake yet: its old holder may call again meanwhile
                     follower.rouse()
                     return
             self._leader = 0
@@ -284,38 +282,3 @@ class Exchange:
                 slot = self._slots.pop(message["call_id"], None)
             if slot is not None:
                 slot.put(message)
-
-
-def head(name):
-    """The beginning of a tool's call messages, with a place for the id."""
-    quoted = codec.dumps(name).replace(b"%", b"%%")
-    return b'{"type":"function_call","call_id":"%s","function_name":' + quoted
-
-
-def packed_arguments(name, args, kwargs, limit):
-    """The end of a call's message. Raises TypeError for what cannot cross, ValueError past the limit."""
-    if not (sizes.is_over(args, limit) or (kwargs and sizes.is_over(kwargs.values(), limit))):
-        data = b',"args":%s,"kwargs":%s}\n' % (
-            _packed(name, "args", list(args)),
-            _packed(name, "kwargs", kwargs) if kwargs else b"{}",
-        )
-        if len(data) <= limit:
-            return data
-    raise ValueError("%s(): the arguments take more bytes on the wire than Limits.value_bytes, %d" % (name, limit))
-
-
-def _packed(name, root, value):
-    try:
-        return codec.dumps(value)
-    except codec.NotPortable as e:
-        told = "%s(): %s %s" % (name, e.path(root), e.reason)
-        calls = _async_calls(value, 8)
-        raise TypeError("\n".join([told, *(call.hint() for call in calls)])) from None
-
-
-def _async_calls(value, depth):
-    """Calls that were not awaited, in what was to be an argument."""
-    if isinstance(value, AsyncCall):
-        return [value]
-    items = value.values() if type(value) is dict else value if type(value) in (list, tuple, set) else ()
-    return [call for item in items for call in _async_calls(item, depth - 1)] if depth else []

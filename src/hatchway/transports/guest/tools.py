@@ -3,8 +3,7 @@
 import builtins
 import types
 
-from . import exchange as exchanges
-from . import stubs
+from . import arguments, stubs
 from .async_call import AsyncCall
 
 
@@ -31,12 +30,12 @@ class Tool:
         self.__module__ = "__main__"
         self._stub = spec["stub"]
         self._exchange = exchange
-        self._head = exchanges.head(spec["name"])
+        self._head = arguments.head(spec["name"])
 
     def __call__(self, *args, **kwargs):
         exchange = self._exchange
-        arguments = exchanges.packed_arguments(self.__name__, args, kwargs, exchange.value_bytes)
-        reply = exchange.call(self._head, arguments)
+        packed = arguments.packed(self.__name__, args, kwargs, exchange.value_bytes)
+        reply = exchange.call(self._head, packed)
         if reply["type"] == "result":
             return reply["value"]
         raise error_of(reply)
@@ -60,16 +59,16 @@ class AsyncTool(Tool):
     """A function of the host that is awaited, so that several run at once."""
 
     def __call__(self, *args, **kwargs):
-        arguments = exchanges.packed_arguments(self.__name__, args, kwargs, self._exchange.value_bytes)
-        return AsyncCall(self.__name__, self._call(arguments))
+        packed = arguments.packed(self.__name__, args, kwargs, self._exchange.value_bytes)
+        return AsyncCall(self.__name__, self._call(packed))
 
-    async def _call(self, arguments):
+    async def _call(self, packed):
         import asyncio
 
         from . import loops
 
         calls = loops.calls_of(asyncio.get_running_loop(), self._exchange)
-        reply = await calls.call(self._head, arguments)
+        reply = await calls.call(self._head, packed)
         if reply["type"] == "result":
             return reply["value"]
         raise error_of(reply)

@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import random
-import resource
 import signal
 import socket
 import sys
@@ -108,9 +107,5 @@ def _own_descriptors(channel: int, out: int, err: int) -> None:
 
 
 def _rlimits(order: dict[str, Any]) -> None:
-    for name, value in order["rlimits"].items():
-        which = getattr(resource, name)
-        hard = resource.getrlimit(which)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (value, value))
+    kernel.set_rlimits(order["rlimits"])
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import platform
+import resource
 import struct
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
@@ -127,6 +129,16 @@ def close_all_but(kept: set[int]) -> None:
         low = fd + 1
 
 
+def set_rlimits(limits: dict[str, tuple[int, int]]) -> None:
+    """Lower limits, by name: soft and hard; one that is lower already stays."""
+    for name, (soft, hard) in limits.items():
+        which = getattr(resource, name)
+        top = resource.getrlimit(which)[1]
+        if top != resource.RLIM_INFINITY:
+            soft, hard = min(soft, top), min(hard, top)
+        resource.setrlimit(which, (soft, hard))
+
+
 def drop_bounds() -> None:
     """Give up the right to ever gain a capability. Needs CAP_SETPCAP; without it there is nothing to gain."""
     for number in range(64):
@@ -151,15 +163,47 @@ def fork() -> int:
 
 
 _STACK = ctypes.create_string_buffer(64 * 1024)
+_SLEEPER = {
+    "x86_64": (
+        b"\xb8\x0d\x00\x00\x00"  # mov eax, SYS_rt_sigaction
+        b"\xbf\x11\x00\x00\x00"  # mov edi, SIGCHLD
+        b"\x48\x8d\x35\x15\x00\x00\x00"  # lea rsi, [the action below]
+        b"\x31\xd2"  # xor edx, edx
+        b"\x41\xba\x08\x00\x00\x00"  # mov r10d, 8
+        b"\x0f\x05"  # syscall
+        b"\xb8\x22\x00\x00\x00"  # again: mov eax, SYS_pause
+        b"\x0f\x05"  # syscall
+        b"\xeb\xf7"  # jmp again
+        b"\x90\x90"
+        b"\x01\x00\x00\x00\x00\x00\x00\x00" + b"\0" * 24  # the action: SIG_IGN
+    )
+}
+"""A sleeper's whole program: ignore SIGCHLD, so that the kernel reaps orphans, and pause for ever."""
+
+
+def _sleeper_address() -> int | None:
+    code = _SLEEPER.get(_MACHINE)
+    if code is None:
+        return None
+    memory = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.write(code)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    _kept.append(memory)
+    is_refused = _libc.mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC)
+    return None if is_refused else address
+
+
+_kept: list[mmap.mmap] = []
+_address = _sleeper_address()
 
 
 def clone_sleeper() -> int:
     """A process that shares this one's memory and sleeps for ever: the cheapest init a pid namespace can have.
 
-    It runs `pause` on a stack of its own and never touches that memory again, so it costs no page of its own. Its
-    descriptors are ours as well: a copy of them would keep the ends of pipes open that we close.
+    It runs on a stack of its own and never touches that memory again, so it costs no page of its own. Its descriptors
+    are ours as well: a copy of them would keep the ends of pipes open that we close.
     """
     top = (ctypes.addressof(_STACK) + len(_STACK)) & ~0xF
-    pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
-    pid = _libc.clone(pause, ctypes.c_void_p(top), CLONE_VM | CLONE_FILES | SIGCHLD, None)
+    program = ctypes.c_void_p(_address) if _address else ctypes.cast(_libc.pause, ctypes.c_void_p)
+    pid = _libc.clone(program, ctypes.c_void_p(top), CLONE_VM | CLONE_FILES | SIGCHLD, None)
     return _checked(pid, "clone")

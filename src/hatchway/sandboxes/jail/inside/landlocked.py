@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import resource
 import shutil
 import sys
 import types
@@ -77,12 +76,9 @@ def seal(description: dict[str, Any], kept: set[int]) -> None:
     else:
         tasks = _tasks_of_user()
         kernel.drop_capabilities()
-    quota["rlimits"]["RLIMIT_NPROC"] += tasks  # it counts every task of the user
-    for name, value in quota["rlimits"].items():
-        which = getattr(resource, name)
-        hard = resource.getrlimit(which)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (value, value))
+    allowed = quota["rlimits"]["RLIMIT_NPROC"]
+    quota["rlimits"]["RLIMIT_NPROC"] = [tasks + most for most in allowed]  # it counts every task of the user
+    kernel.set_rlimits(quota["rlimits"])
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     policy.restrict_paths(description["readable"], [folder])
     policy.restrict_system_calls(False)

@@ -147,10 +147,8 @@ class Zygote:
     def _spawn(self, order: dict[str, Any], fds: list[int]) -> None:
         kernel.unshare(kernel.NEWPID)
         try:
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # inherited by the sleeper: orphans need no reaping
             init = kernel.clone_sleeper()
             init_pidfd = os.pidfd_open(init)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             pid = kernel.fork()
             if not pid:
                 child.run(self._launch, order, fds)
@@ -197,11 +195,8 @@ class Zygote:
         _say(self._control, {"died": number, "status": status, "cpu": usage})
 
 
-def _reaped(pid: int) -> tuple[int | None, float]:
-    try:
-        _, status, usage = os.wait4(pid, 0)
-    except ChildProcessError:
-        return None, 0.0  # it died in the moment SIGCHLD was ignored: the kernel has reaped it
+def _reaped(pid: int) -> tuple[int, float]:
+    _, status, usage = os.wait4(pid, 0)
     return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
 
 
