@@ -26,7 +26,7 @@ a scripted model."""
 
 def report(found: Sequence[Contender], *, quick: bool) -> Section:
     """The section of the report."""
-    n, rounds, width = (3, 3, 100) if quick else (5, 9, 100)
+    n, rounds, width = (2, 2, 100) if quick else (5, 9, 100)
     fresh = interleaved(found, "fresh", n, idle=rounds)
     one = interleaved(found, "action", n, idle=rounds)
     gather = interleaved(found, "gather", width, idle=rounds)

@@ -44,7 +44,7 @@ matched, every event told. smolagents runs the code in the host's own process: i
 
 def report(found: Sequence[Contender], *, quick: bool) -> Section:
     """The section of the report."""
-    n, rounds = (300, 3) if quick else (1000, 9)
+    n, rounds = (300, 2) if quick else (1000, 9)
     samples = interleaved(found, "calls", n, busy=rounds, idle=rounds)
     measured = {name: _numbers(each) for name, each in samples.items()}
     floor = measured[PLAIN]

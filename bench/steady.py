@@ -172,7 +172,7 @@ async def _overshoot(name: str, code: str) -> float:
             over = time.perf_counter()
         else:
             return math.inf
-        return math.inf if _is_left() or not begun else over - begun - WALL
+        return math.inf if _is_left() or not begun else max(over - begun - WALL, 0.0)
 
 
 def _is_left() -> bool:

@@ -172,6 +172,18 @@ def test_a_million_wrong_items_are_not_all_told():
     assert len(problems({"items": {"type": "integer"}}, ["x"] * 1_000_000)) == 5
 
 
+def test_references_that_multiply_cannot_hang_the_host():
+    definitions: dict[str, Any] = {"d60": {"type": "integer"}}
+    for n in range(60):
+        twice = {"$ref": f"#/$defs/d{n + 1}"}
+        definitions[f"d{n}"] = {"anyOf": [twice, {"type": "array", "items": twice}, twice]}
+    schema = {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
+    made = Tool(name="f", parameters=schema, func=print)
+    compile(render_stubs([made]), "stubs", "exec")
+    assert made.bind((1,), {}) == {"x": 1}
+    assert len(compile_schema(schema)({"x": "wrong"})) == 1
+
+
 def test_references_are_decoded():
     schema = {"$ref": "#/$defs/a~1b%25~0c", "$defs": {"a/b%~c": {"type": "string"}}}
     assert problems(schema, 1) == ["must be a string, got 1 (int)"]

@@ -98,10 +98,22 @@ class Namespace:
 
     def member(self, render: Callable[[], str]) -> str:
         """A member's type; as a text where it names a class that is not complete yet."""
+        outer = self._forward
+        text, forward = self.traced(render)
+        self._forward = outer
+        return text_literal(text) if forward else text
+
+    def traced(self, render: Callable[[], str]) -> tuple[str, bool]:
+        """A type expression, and whether it names a class that is not complete yet."""
         outer, self._forward = self._forward, False
         text = render()
-        forward, self._forward = self._forward, outer
-        return text_literal(text) if forward else text
+        forward, self._forward = self._forward, self._forward or outer
+        return text, forward
+
+    def repeated(self, text: str, *, forward: bool) -> str:
+        """A type expression that was written before, with what was known of it then."""
+        self._forward = self._forward or forward
+        return text
 
     def header(self) -> str:
         """The imports and classes used so far."""

@@ -10,6 +10,8 @@ from hatchway.tools.namespace import Member, Namespace, text_literal
 from hatchway.tools.schema.compiler import resolve
 
 _MAX_DEPTH = 30
+_MAX_TEXT = 2000
+"""Characters of one type expression: references that multiply make texts nobody reads."""
 _WORDS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 
@@ -42,6 +44,7 @@ class _Writer:
         self._root = root
         self._names = names
         self._entered: list[str] = []
+        self._known: dict[str, tuple[str, bool]] = {}
         self._depth = 0
 
     def text(self, schema: Any, wish: str) -> str:
@@ -53,6 +56,8 @@ class _Writer:
             text = self._kind(node, wish)
         finally:
             self._depth -= 1
+        if len(text) > _MAX_TEXT:
+            return self._names.type("Any")
         return self._names.union([text, "None"]) if node.get("nullable") is True else text
 
     def _kind(self, node: Mapping[str, Any], wish: str) -> str:
@@ -73,14 +78,17 @@ class _Writer:
         return self._merged(node, wish)
 
     def _reference(self, reference: str) -> str:
+        if reference in self._known:
+            text, forward = self._known[reference]
+            return self._names.repeated(text, forward=forward)
         target = self._target(reference)
         if reference in self._entered and not _is_record(target):
             return self._names.type("Any")  # only a class can refer to itself
         self._entered.append(reference)
-        try:
-            return self.text(target, reference.rpartition("/")[2] or "Root")
-        finally:
-            self._entered.pop()
+        text, forward = self._names.traced(lambda: self.text(target, reference.rpartition("/")[2] or "Root"))
+        self._entered.pop()
+        self._known[reference] = text, forward
+        return text
 
     def _merged(self, node: Mapping[str, Any], wish: str) -> str:
         """`allOf`: one class if all parts are objects, else the first part that says something."""

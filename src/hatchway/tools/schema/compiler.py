@@ -54,9 +54,8 @@ class Compiler:
     """What makes a check of each group of keywords; None where the group is absent."""
     references: dict[str, Check | None] = field(default_factory=dict[str, "Check | None"])
     """Compiled targets; None while a target is being compiled."""
-    recursive: bool = False
-    """Whether a target was referred to from inside itself."""
     memory: Memory = field(default_factory=lambda: Memory())
+    """Keeps the work polynomial where references multiply it."""
 
     def check(self, schema: Any, where: str = "#", entered: frozenset[str] = frozenset()) -> Check:
         """The check for one subschema. `entered` are the references followed without going into the value."""
@@ -74,21 +73,17 @@ class Compiler:
         if reference not in self.references:
             self.references[reference] = None
             self.references[reference] = self.check(self._target(reference), reference, entered | {reference})
-        self.recursive = self.recursive or self.references[reference] is None
         return partial(self._referred, reference)
 
     def whole(self) -> Check:
         """The check for the whole schema."""
         check = self.check(self.root)
-        return partial(self.memory.fresh, check) if self.recursive else check
+        return partial(self.memory.fresh, check) if self.references else check
 
     def _referred(self, reference: str, value: Any) -> list[Problem]:
-        check = cast(Check, self.references[reference])
-        if not self.recursive or not isinstance(value, (dict, list, tuple)):
-            return check(value)
-        known, key = self.memory.found, (reference, id(cast(Any, value)))
+        known, key = self.memory.found, (reference, id(value))
         if key not in known:
-            known[key] = check(value)
+            known[key] = cast(Check, self.references[reference])(value)
         return known[key]
 
     def _target(self, reference: str) -> Any:
@@ -101,7 +96,7 @@ class Compiler:
 class Memory(threading.local):
     """What is known of the parts of one value while it is checked.
 
-    A type that holds itself in two alternatives would be checked twice as often at each level: 2ⁿ times at level n.
+    A schema that refers twice to the next, n times over, or to itself in two alternatives, would take 2ⁿ checks.
     """
 
     def __init__(self) -> None:
