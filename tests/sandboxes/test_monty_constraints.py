@@ -107,5 +107,6 @@ def test_a_session_keeps_state(sandbox: MontySandbox) -> None:
 @pytest.mark.parametrize("code", ["list(map(tool, [1]))", "sorted([2, 1], key=tool)"])
 def test_the_advice_about_tools_as_callbacks_is_still_needed(sandbox: MontySandbox, code: str) -> None:
     assert "Tools cannot be passed to map()" in sandbox.constraints.additional_instructions
-    with pytest.raises(CodeExecutionError, match="cannot suspend in this synchronous context"):
+    with pytest.raises(CodeExecutionError, match="cannot suspend in this synchronous context") as refused:
         asyncio.run(run(sandbox, code, {"tool": abs}))
+    assert refused.value.hint == "call the tool in a loop or a comprehension instead"

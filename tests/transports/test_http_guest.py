@@ -19,7 +19,7 @@ from hatchway.core.calls import FunctionCall, FunctionSignature
 from hatchway.core.errors import CodeRuntimeError, CodeSyntaxError, ToolDenied, TransportError
 from hatchway.core.transport import Completed, Failed, Idle, TransportConfig
 from hatchway.transports.http import HttpCallbackTransport
-from hatchway.transports.http_stub import program
+from hatchway.transports.http.stub import program
 
 pytestmark = pytest.mark.anyio
 

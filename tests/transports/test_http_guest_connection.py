@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hatchway.transports.http_stub import GUEST
+from hatchway.transports.http.stub import GUEST
 
 Answer = Callable[[list[bytes]], Any]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hatchway.transports.http_head import Head, Refused, parse_head
+from hatchway.transports.http.head import Head, Refused, parse_head
 
 
 def head(*lines: str) -> bytes:

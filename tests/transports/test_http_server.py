@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from hatchway.transports import http_connection, http_server
-from hatchway.transports.http_connection import Body, Reply
-from hatchway.transports.http_server import HttpServer
+from hatchway.transports.http import connection as http_connection
+from hatchway.transports.http import server as http_server
+from hatchway.transports.http.connection import Body, Reply
+from hatchway.transports.http.server import HttpServer
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from hatchway.core.calls import FunctionCall, FunctionSignature
 from hatchway.core.errors import CodeRuntimeError, CodeSyntaxError, ToolDenied, TransportError, ValueNotPortable
 from hatchway.core.limits import MIB
 from hatchway.core.transport import Completed, Idle
-from hatchway.transports.http_stub import program
+from hatchway.transports.http.stub import program
 from hatchway.transports.stdio import MAX_UNREAD, StdinStdoutTransport
 
 pytestmark = pytest.mark.anyio

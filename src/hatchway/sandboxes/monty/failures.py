@@ -23,6 +23,8 @@ from hatchway.core.limits import Limits
 SUBSET = "this sandbox runs a subset of Python: write it in another way"
 _SOURCE = re.compile(r'^  File "<python-input-(\d+)>"', re.MULTILINE)
 _UNSUPPORTED = "The monty syntax parser does not yet support "
+_NO_CALLBACK = "cannot suspend in this synchronous context"
+"""A tool was handed to `map`, `sorted` or the like, which Monty runs in one go."""
 _KNOWN_INSIDE = frozenset(cast("tuple[str, ...]", get_args(pm.ExcType)))
 
 
@@ -78,6 +80,8 @@ def _raised(error: pm.MontyRuntimeError, limits: Limits, feed: int, has_run: boo
             return over("calls", f"the code stopped too often for its limit of {limits.calls} calls")
         case NotImplementedError() if message.startswith(_UNSUPPORTED) and not has_run and len(error.traceback()) == 1:
             return CodeSyntaxError(_traceback(error, feed), hint=SUBSET)
+        case NotImplementedError() if message.endswith(_NO_CALLBACK):
+            return CodeRuntimeError(_traceback(error, feed), hint="call the tool in a loop or a comprehension instead")
         case _:
             return CodeRuntimeError(_traceback(error, feed))
 

@@ -15,6 +15,10 @@ from platformdirs import user_cache_path
 from pydantic_monty._binary import find_monty_binary
 
 _PROBE_SECONDS = 20.0
+_SCRIPT = """#!/bin/sh
+trap '' INT QUIT HUP  # Ctrl-C at the terminal is for the host, which then cancels what it likes
+exec {} "$@" 2>/dev/null
+"""
 
 
 class WorkerCommand:
@@ -44,7 +48,7 @@ class WorkerCommand:
         parent.mkdir(parents=True, exist_ok=True)
         self._folder = tempfile.mkdtemp(prefix="hatchway-monty-", dir=parent)
         script = Path(self._folder) / "worker"
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@" 2>/dev/null\n')
+        script.write_text(_SCRIPT.format(shlex.join(command)))
         script.chmod(0o700)
         if os.access(script, os.X_OK):
             return str(script)

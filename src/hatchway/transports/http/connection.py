@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from hatchway.transports.http_head import MAX_HEAD_BYTES, REASONS, Refused, parse_head
+from hatchway.transports.http.head import MAX_HEAD_BYTES, REASONS, Refused, parse_head
 
 if TYPE_CHECKING:
-    from hatchway.transports.http_server import HttpServer
+    from hatchway.transports.http.server import HttpServer
 
 HEAD_SECONDS = 10.0
 """A connection's first byte, and then the whole head of a request, has to come within this; no call waits for it."""

@@ -7,8 +7,8 @@ import contextlib
 from collections import deque
 from dataclasses import dataclass
 
-from hatchway.transports.http_connection import Reply
-from hatchway.transports.http_head import Refused
+from hatchway.transports.http.connection import Reply
+from hatchway.transports.http.head import Refused
 
 KEPT_ANSWERS = 256
 """Answers kept after they were handed out, for a guest whose connection dropped before it had read one."""

@@ -6,7 +6,7 @@ import asyncio
 
 from hatchway.core.errors import TransportError
 from hatchway.core.transport import Completed, Failed, Received
-from hatchway.transports.http_head import Refused
+from hatchway.transports.http.head import Refused
 
 MAX_MESSAGES = 4096
 """Messages waiting at one time; a guest that sends more is told to come back."""

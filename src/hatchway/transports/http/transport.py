@@ -23,9 +23,9 @@ from hatchway.core.errors import InvalidSetting, TransportError
 from hatchway.core.limits import MIB
 from hatchway.core.sandbox import Functions
 from hatchway.core.transport import CallbackTransport, Received, TransportConfig
-from hatchway.transports.http_exchange import HttpExchange
-from hatchway.transports.http_server import HttpServer
-from hatchway.transports.http_stub import stub_code
+from hatchway.transports.http.exchange import HttpExchange
+from hatchway.transports.http.server import HttpServer
+from hatchway.transports.http.stub import stub_code
 
 POLL_SECONDS = 240.0
 """A request that waits is answered `202` after this: no proxy sees the connection idle for long."""

@@ -10,8 +10,8 @@ import asyncio
 import hmac
 from collections.abc import Mapping
 
-from hatchway.transports.http_connection import LINGER_SECONDS, Connection, Handler
-from hatchway.transports.http_head import Head, Refused
+from hatchway.transports.http.connection import LINGER_SECONDS, Connection, Handler
+from hatchway.transports.http.head import Head, Refused
 
 MAX_CONNECTIONS = 128
 """Connections open at one time; one more takes the place of a stranger's, or is told to come back."""

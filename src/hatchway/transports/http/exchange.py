@@ -13,10 +13,10 @@ from hatchway.core.errors import TransportError, ValueNotPortable
 from hatchway.core.transport import Completed, Failed, Idle, Received
 from hatchway.core.values import to_wire
 from hatchway.transports import messages
-from hatchway.transports.http_calls import Calls, Outbox
-from hatchway.transports.http_connection import Body, Handler, Reply
-from hatchway.transports.http_head import Refused
-from hatchway.transports.http_inbox import Inbox
+from hatchway.transports.http.calls import Calls, Outbox
+from hatchway.transports.http.connection import Body, Handler, Reply
+from hatchway.transports.http.head import Refused
+from hatchway.transports.http.inbox import Inbox
 
 MAX_UNCOLLECTED_BYTES = 256 * 1024 * 1024
 """Answers the guest has not collected; past this the next one waits, as it would at a full pipe."""

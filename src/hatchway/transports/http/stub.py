@@ -15,7 +15,7 @@ from hatchway.core.sandbox import Functions
 from hatchway.core.transport import TransportConfig
 from hatchway.transports import messages
 
-GUEST = Path(__file__).parent / "guest"
+GUEST = Path(__file__).parents[1] / "guest"
 _LEFT_OUT = ("__main__", "bundle", "channel", "interpreter", "limits", "piped")
 
 
