@@ -81,10 +81,11 @@ async def _run(where: str, tasks: Sequence[tuple[str, str]]) -> Outcome:
                 try:
                     await mode.run(code)
                 except CodeExecutionError as e:
-                    failed[name] = _last_line(str(e))
+                    failed[name] = _last_line(e.message)
 
         await asyncio.gather(*[one(name, code) for name, code in tasks])
-    return Outcome(len(tasks), dict(sorted(failed.items())), time.perf_counter() - started)
+    in_order = {name: failed[name] for name, _ in tasks if name in failed}
+    return Outcome(len(tasks), in_order, time.perf_counter() - started)
 
 
 def _last_line(message: str) -> str:

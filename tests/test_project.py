@@ -47,7 +47,9 @@ def test_every_exported_name_is_there_and_they_are_few() -> None:
 
 
 def test_every_module_can_be_imported(tmp_path: Path) -> None:
-    names = [_dotted(path) for path in MODULES if not {"guest", "inside"} & set(path.parts) and path.name != "__main__.py"]
+    names = [
+        _dotted(path) for path in MODULES if not {"guest", "inside"} & set(path.parts) and path.name != "__main__.py"
+    ]
     code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, *names], capture_output=True, text=True, cwd=tmp_path, timeout=60

@@ -86,4 +86,11 @@ def test_the_help_on_the_page_is_what_the_commands_print() -> None:
 
 def test_there_is_code_to_run() -> None:
     pages = {block.page for block in PYTHON}
-    assert {"README.md", "docs/quickstart.md", "docs/tools.md", "docs/approval.md", "docs/sandboxes.md"} <= pages
+    assert {
+        "README.md",
+        "docs/quickstart.md",
+        "docs/tools.md",
+        "docs/approval.md",
+        "docs/sandboxes.md",
+        "docs/transports.md",
+    } <= pages

@@ -22,10 +22,10 @@ from hatchway.core.errors import (
     ValueNotPortable,
 )
 from hatchway.core.transport import Completed, Failed, Idle
+from hatchway.transports.http import TOKEN_VARIABLE, URL_VARIABLE, HttpCallbackTransport
 from hatchway.transports.http import calls as http_calls
 from hatchway.transports.http import exchange as http_exchange
 from hatchway.transports.http import inbox as http_inbox
-from hatchway.transports.http import TOKEN_VARIABLE, URL_VARIABLE, HttpCallbackTransport
 
 pytestmark = pytest.mark.anyio
 

@@ -25,7 +25,7 @@ from hatchway.core.errors import (
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Tier, Usage
 from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
-from hatchway.core.transport import Completed, Failed, Idle
+from hatchway.core.transport import Completed, Failed
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
@@ -184,21 +184,21 @@ class GuestExecution(CodeExecution):
             except TransportError:
                 pass
 
-    def _on_said(self, batch: list[Said]) -> None:
+    def _on_said(self, batch: list[Said], claim: int | None) -> None:
         """Take in what the guest says. It may say anything, at any time."""
         for said in batch:
             if self._end is None and self._why is None:
                 self._take(said)
-        self._wake()
+        if claim is not None and claim == self._answered and self._pending and self._end is None:
+            self._is_idle = True
+            self._clock.stand()
+        if self._asker is not None:
+            self._asker.wake()
 
     def _take(self, said: Said) -> None:
         match said:
             case FunctionCall():
                 self._on_call(said)
-            case Idle(answers=answers):
-                if answers == self._answered and self._pending:
-                    self._is_idle = True
-                    self._clock.stand()
             case Completed(output=output):
                 self._finish(lambda: self._result(output))
             case Failed():

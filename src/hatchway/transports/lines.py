@@ -30,7 +30,7 @@ class LineChannel:
     Args:
         read_fd: Lines come from here.
         write_fd: Lines go here.
-        max_line: A longer line ends the channel.
+        max_line: A longer line ends the channel; at least 64 KiB.
     """
 
     def __init__(self, read_fd: int, write_fd: int, *, max_line: int) -> None:
@@ -123,22 +123,26 @@ class LineChannel:
             )
             return False
         self._chunk = LARGE if len(data) == self._chunk else SMALL
-        self._take(data)
-        return True
-
-    def _take(self, data: bytes) -> None:
         lines = data.split(b"\n")
         rest = lines.pop()
-        if lines and self._half:
-            self._half.append(lines[0])
-            lines[0] = b"".join(self._half)
-            self._half, self._half_bytes = [], 0
+        if rest or self._half:
+            self._join(lines, rest)
+        if lines and self._sink is not None:
+            self._sink.on_lines(lines)
+        return True
+
+    def _join(self, lines: list[bytes], rest: bytes) -> None:
+        """Complete the line that was begun before, and keep the one that is begun now."""
+        if lines:
+            lines[0] = b"".join([*self._half, lines[0]])
+            size, self._half, self._half_bytes = len(lines[0]), [], 0
+        else:
+            size = self._half_bytes + len(rest)
         if rest:
             self._half.append(rest)
             self._half_bytes += len(rest)
-        if lines and self._sink is not None:
-            self._sink.on_lines(lines)
-        if self._half_bytes > self.max_line or (lines and max(map(len, lines)) > self.max_line):
+        if size > self.max_line:  # no line inside one read is: `max_line` is larger than that
+            lines.clear()
             self._half = []
             self._end(TransportError(f"a message is longer than {self.max_line} bytes"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hatchway.core import codec
@@ -16,6 +16,7 @@ from hatchway.core.transport import Completed, Failed, Idle, TransportConfig
 from hatchway.core.values import not_portable, to_wire
 
 MAX_NAME = 200
+_STR = frozenset([str])
 _is_id = re.compile(r"[A-Za-z0-9._:-]{1,64}").fullmatch
 _KINDS = ("syntax", "runtime", "value", "memory")
 
@@ -108,46 +109,45 @@ def parse(line: bytes) -> tuple[Message, int | None]:
         TransportError: It is no message.
     """
     try:
-        fields: Any = codec.loads(line)
+        message: Any = codec.loads(line)
     except codec.Malformed as e:
         raise TransportError(f"a message is not readable: {e}") from None
-    if type(fields) is not dict:
+    if type(message) is not dict:
         raise TransportError("a message is not an object")
-    get: Callable[[str], Any] = fields.get  # pyright: ignore[reportUnknownMemberType]
-    kind = get("type")
+    fields: dict[str, Any] = message  # pyright: ignore[reportUnknownVariableType]  # JSON keys are strings
+    kind = fields.get("type")
     if kind == "function_call":
-        idle = get("idle")
-        return _call(get), None if idle is None else _count(idle)
+        idle = fields.get("idle")
+        return _call(fields), None if idle is None else _count(idle)
     match kind:
         case "idle":
-            if get("answers") is None:
+            if fields.get("answers") is None:
                 raise TransportError("an idle message without its count")
-            return Idle(_count(get("answers"))), None
+            return Idle(_count(fields["answers"])), None
         case "execution_complete":
-            return Completed(get("output")), None
+            return Completed(fields.get("output")), None
         case "execution_failed":
-            return _failed(get), None
+            return _failed(fields), None
         case "ready":
             return None, None
         case _:
             raise TransportError("a message of unknown type")
 
 
-def _call(get: Callable[[str], Any]) -> FunctionCall:
-    call_id, name, args, kwargs = get("call_id"), get("function_name"), get("args"), get("kwargs")
+def _call(fields: dict[str, Any]) -> FunctionCall:
+    call_id, name = fields.get("call_id"), fields.get("function_name")
+    args, kwargs = fields.get("args"), fields.get("kwargs")
     if type(call_id) is not str or not _is_id(call_id):
         raise TransportError("a call without a proper id")
     if type(name) is not str or not 0 < len(name) <= MAX_NAME:
         raise TransportError("a call without a proper function name")
-    if type(args) is not list or type(kwargs) is not dict:
+    if type(args) is not list or type(kwargs) is not dict or (kwargs and not _STR.issuperset(map(type, kwargs))):
         raise TransportError("a call without proper arguments")
-    if kwargs and any(type(key) is not str for key in kwargs):  # pyright: ignore[reportUnknownVariableType]
-        raise TransportError("a call without proper arguments")
-    return FunctionCall(call_id=call_id, function_name=name, args=tuple(args), kwargs=kwargs)  # pyright: ignore[reportUnknownArgumentType]
+    return FunctionCall(call_id=call_id, function_name=name, args=tuple(args), kwargs=kwargs)
 
 
-def _failed(get: Callable[[str], Any]) -> Failed:
-    kind, message = get("kind"), get("message")
+def _failed(fields: dict[str, Any]) -> Failed:
+    kind, message = fields.get("kind"), fields.get("message")
     if kind not in _KINDS or type(message) is not str:
         raise TransportError("a failure without its kind or message")
     return Failed(kind=kind, message=message)

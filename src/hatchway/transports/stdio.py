@@ -16,7 +16,7 @@ from hatchway.core.calls import FunctionCall, as_signature
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import CallbackTransport, Idle, Received, TransportConfig
+from hatchway.core.transport import CallbackTransport, Completed, Failed, Idle, Received, TransportConfig
 from hatchway.transports import messages
 from hatchway.transports.lines import LineChannel
 from hatchway.transports.wakeup import Wakeup
@@ -33,10 +33,10 @@ MAX_UNREAD = 256
 MOST_PENDING = 4
 """How often `value_bytes` the unanswered calls may take together: a guest must not fill the host's memory."""
 
-Said = Received | EOFError | TransportError
+Said = FunctionCall | Completed | Failed | EOFError | TransportError
 """What comes out of the channel; an error is the last thing."""
-Listener = Callable[[list[Said]], None]
-"""Takes what was read at once, in order."""
+Listener = Callable[[list[Said], int | None], None]
+"""Takes what was read at once, in order, and how many answers the guest had if it then claims to stand still."""
 
 
 class StdinStdoutTransport(CallbackTransport):
@@ -57,6 +57,7 @@ class StdinStdoutTransport(CallbackTransport):
         self._pending: dict[str, int] = {}
         self._pending_bytes = self._answered = 0
         self._seen: set[str] = set()
+        self._claim: int | None = None
         self._is_ready = self._is_paused = False
 
     async def start(self, available_functions: Functions) -> TransportConfig:
@@ -125,18 +126,11 @@ class StdinStdoutTransport(CallbackTransport):
             await asyncio.shield(sending)
 
     async def receive(self) -> Received:
-        """As the contract says. Messages come in the order in which the guest sent them; stale claims are left out."""
-        while True:
-            while self._unread:
-                said = self._unread[0]
-                if isinstance(said, Exception):
-                    raise said.with_traceback(None)
-                self._unread.popleft()
-                if self._is_paused and len(self._unread) < MAX_UNREAD // 2:
-                    self._is_paused = False
-                    self._opened().resume()
-                if type(said) is not Idle or said.answers == self._answered:
-                    return said
+        """As the contract says. Calls come in the order in which the guest made them; stale claims are left out."""
+        while not self._unread:
+            if self._claim == self._answered:
+                self._claim = None
+                return Idle(self._answered)
             if self._reader is not None:
                 raise RuntimeError("receive() is already being awaited")
             self._reader = Wakeup(asyncio.get_running_loop())
@@ -144,6 +138,13 @@ class StdinStdoutTransport(CallbackTransport):
                 await self._reader
             finally:
                 self._reader = None
+        if self._is_paused and len(self._unread) <= MAX_UNREAD // 2:
+            self._is_paused = False
+            self._opened().resume()
+        said = self._unread[0]
+        if isinstance(said, Exception):
+            raise said.with_traceback(None)
+        return self._unread.popleft()  # pyright: ignore[reportReturnType]  # what is no error was received
 
     async def send_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says; also past `value_bytes` a value cannot cross."""
@@ -184,7 +185,7 @@ class StdinStdoutTransport(CallbackTransport):
         if self._channel is not None:
             self._channel.close()
             self._channel = None
-            self._queue([EOFError("the transport was stopped")])  # for whoever waits in `receive`
+            self._queue([EOFError("the transport was stopped")], None)  # for whoever waits in `receive`
         self.release_guest_fds()
 
     def release_guest_fds(self) -> None:
@@ -196,25 +197,27 @@ class StdinStdoutTransport(CallbackTransport):
     def on_lines(self, lines: list[bytes]) -> None:
         """Check lines and hand on what they say."""
         batch: list[Said] = []
+        claim: int | None = None
         try:
             for line in lines:
-                message, idle = messages.parse(line)
+                message, claim = messages.parse(line)
                 if type(message) is FunctionCall:
-                    self._check(message.call_id, len(line))
+                    self._count(message.call_id, len(line))
+                    batch.append(message)
+                elif type(message) is Idle:
+                    claim = message.answers
                 elif message is None:
                     self._be_ready()
-                    continue
-                batch.append(message)
-                if idle is not None:
-                    batch.append(Idle(idle))
+                else:
+                    batch.append(message)
         except TransportError as e:
             self._opened().detach()  # a guest that breaks the rules is not read any more
             batch.append(e)
-        self._listener(batch)
+        self._listener(batch, claim)
 
     def on_end(self, problem: TransportError | EOFError) -> None:
         """The last thing that is handed on."""
-        self._listener([problem])
+        self._listener([problem], None)
 
     def read_available(self) -> None:
         """Take what has arrived without waiting for the loop to notice."""
@@ -224,10 +227,10 @@ class StdinStdoutTransport(CallbackTransport):
     def _forget_calls(self) -> None:
         self._pending.clear()
         self._pending_bytes = self._answered = 0
+        self._claim = None
         self._seen.clear()
 
-    def _check(self, call_id: str, size: int) -> None:
-        """Count a call."""
+    def _count(self, call_id: str, size: int) -> None:
         if call_id in self._seen:
             raise TransportError(f"the call id {call_id} came twice")
         self._seen.add(call_id)
@@ -241,8 +244,9 @@ class StdinStdoutTransport(CallbackTransport):
             raise TransportError("the guest is ready twice")
         self._is_ready = True
 
-    def _queue(self, batch: list[Said]) -> None:
+    def _queue(self, batch: list[Said], claim: int | None) -> None:
         self._unread += batch
+        self._claim = claim
         if len(self._unread) >= MAX_UNREAD and self._channel is not None:
             self._is_paused = True
             self._channel.pause()

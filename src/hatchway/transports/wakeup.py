@@ -39,7 +39,7 @@ class Wakeup:
         self._is_set = True
         if self._callback is None:
             return
-        if asyncio.current_task(self._loop) is None and self._context is not None:
+        if self._context is not None and asyncio.current_task(self._loop) is None:
             self._context.run(self._callback, self)
         else:
             self._loop.call_soon(self._callback, self, context=self._context)

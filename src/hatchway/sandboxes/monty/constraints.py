@@ -18,8 +18,8 @@ MONTY = CodeConstraints(
     supports_introspection=False,
     modules=(
         "asyncio", "base64", "binascii", "bisect", "collections", "copy", "csv", "dataclasses", "datetime", "decimal",
-        "functools", "hashlib", "itertools", "json", "math", "os", "pathlib", "posixpath", "random", "re", "sys", "time",
-        "tomllib", "typing", "unicodedata",
+        "functools", "hashlib", "itertools", "json", "math", "os", "pathlib", "posixpath", "random", "re", "sys",
+        "time", "tomllib", "typing", "unicodedata",
     ),
     filesystem=False,
     additional_instructions=(

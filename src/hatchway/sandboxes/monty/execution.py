@@ -26,6 +26,7 @@ from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.files import Files
 from hatchway.sandboxes.monty.intake import Intake
 from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.landing import Landing
 from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer
@@ -64,6 +65,7 @@ class MontyExecution(CodeExecution):
         self._feed = before.feed if before else lease.feeds
         self._ending: ExecutionResult | HatchwayError | None = None
         self._end: ExecutionResult | HatchwayError | None = None
+        self._is_asked = False
         self._asker: asyncio.Future[None] | None = None
         self._clock = RunClock(action.limits.wall_seconds, self._on_time_over, ran=before.ran if before else 0.0)
         self._machine = Machine(
@@ -97,13 +99,13 @@ class MontyExecution(CodeExecution):
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
         """As the contract says. Cancelling it loses nothing."""
         while (event := self.poll()) is None:
-            if self._asker is not None:
+            if self._is_asked:
                 raise RuntimeError("next() is already being awaited")
-            self._asker = asyncio.get_running_loop().create_future()
+            self._is_asked = True
             try:
-                await self._asker
+                await self._news()
             finally:
-                self._asker = None
+                self._is_asked = False
         return event
 
     def poll(self) -> FunctionCall | Waiting | ExecutionResult | None:
@@ -214,7 +216,7 @@ class MontyExecution(CodeExecution):
         """End the action. A worker whose code still runs, or was stopped in the middle of something, is killed."""
         if self._ending is not None:
             return
-        is_stuck = not is_run_over and (self._machine.is_flying or self._action.is_session)
+        is_stuck = not is_run_over and (self._machine.flight is not None or self._action.is_session)
         self._machine.halt()
         if isinstance(end, CodeExecutionError):
             end.stdout, end.stderr = self._action.printed.stdout, self._action.printed.stderr
@@ -230,6 +232,14 @@ class MontyExecution(CodeExecution):
         self._end = self._ending
         self.on_end(self)
         self._wake()
+
+    async def _news(self) -> None:
+        """Wait until `poll` may say something else."""
+        if (flight := self._machine.flight) is not None:
+            await Landing(flight)
+            return
+        self._asker = asyncio.get_running_loop().create_future()
+        await self._asker
 
     def _wake(self) -> None:
         if self._asker is not None and not self._asker.done():

@@ -85,9 +85,9 @@ class Machine:
         """How often the code stopped."""
 
     @property
-    def is_flying(self) -> bool:
-        """Whether the worker has the turn."""
-        return self._flight is not None
+    def flight(self) -> asyncio.Future[pm.AsyncSnapshot] | None:
+        """What ends when the worker gives the turn back; None when it does not have it."""
+        return self._flight
 
     @property
     def is_standing(self) -> bool:

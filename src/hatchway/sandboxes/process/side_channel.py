@@ -9,7 +9,7 @@ from typing import Any
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import CallbackTransport
+from hatchway.core.transport import CallbackTransport, Idle
 from hatchway.transports import messages
 from hatchway.transports.stdio import Listener, Said, StdinStdoutTransport
 
@@ -66,15 +66,19 @@ class SideChannel:
     async def _receive_calls(self) -> None:
         try:
             while True:
-                self._on_said([await self._calls.receive()])
+                said = await self._calls.receive()
+                if isinstance(said, Idle):
+                    self._on_said([], said.answers)
+                else:
+                    self._on_said([said], None)
         except EOFError:
             pass  # the other transport has nothing more; the end comes by the guest's own
         except TransportError as e:
-            self._on_said([e])
+            self._on_said([e], None)
 
-    def _on_said(self, batch: list[Said]) -> None:
+    def _on_said(self, batch: list[Said], claim: int | None) -> None:
         if self._listener is not None:
-            self._listener(batch)
+            self._listener(batch, claim)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

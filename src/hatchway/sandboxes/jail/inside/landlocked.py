@@ -51,6 +51,7 @@ def remove_tree(folder: str, ignore_errors: bool = True) -> None:
             os.chmod(directory, 0o700)
             for entry in list(os.scandir(directory)):
                 if entry.is_dir(follow_symlinks=False):
+                    os.chmod(entry.path, 0o700)  # a directory nobody may write to cannot be moved
                     moved += 1
                     place = f"{folder}.{moved}"
                     os.rename(entry.path, place)
