@@ -5,16 +5,10 @@ import dataclasses
 import datetime as dt
 import enum
 import typing
-import uuid
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
-from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal
 
 import pytest
-import typing_extensions
-from pydantic import BaseModel, Field, HttpUrl, RootModel
+from pydantic import BaseModel, Field
 
 from hatchway.core.calls import CallContext
 from hatchway.tools.functions import Tool, tool
@@ -46,41 +40,6 @@ class Trip(BaseModel):
     name: str = Field(description="What it is\ncalled.", alias="trip-name")
     day: dt.date
     root: Node | None = None
-
-
-class Odd(typing_extensions.TypedDict("Odd", {"class": int, "x-y": typing_extensions.NotRequired[str]})):
-    pass
-
-
-T = TypeVar("T")
-
-
-@dataclasses.dataclass
-class Page(Generic[T]):
-    items: list[T]
-    next: "Page[T] | None" = None
-
-
-class Numbers(RootModel[list[int]]):
-    pass
-
-
-class Point(NamedTuple):
-    x: int
-    y: str
-
-
-def returning(annotation: Any) -> str:
-    def f() -> Any: ...
-
-    f.__annotations__["return"] = annotation
-    text = render_stubs([tool(f)])
-    exec(compile(text, "stubs", "exec", dont_inherit=True), {})
-    return text
-
-
-def result_of(annotation: Any) -> str:
-    return returning(annotation).rpartition("-> ")[2].partition(":\n")[0]
 
 
 def test_a_whole_module():
@@ -149,69 +108,6 @@ def test_the_stub_of_one_tool_is_its_part_of_the_whole():
     assert render_stub(book) == book.signature().stub == expected
     assert render_stub(book, "async") == f"async {expected}"
     assert render_stubs([book]).endswith(f"\n\n{expected}\n")
-
-
-TYPES: list[tuple[Any, str]] = [
-    (int, "int"),
-    (None, "None"),
-    (Any, "Any"),
-    (object, "Any"),
-    (bytes, "bytes"),
-    (dt.datetime | None, "datetime | None"),
-    (None | int | str, "int | str | None"),
-    (int | Any, "Any"),
-    (dt.time, "time"),
-    (dt.timedelta, "timedelta"),
-    (Decimal, "Decimal"),
-    (uuid.UUID, "UUID | str"),
-    (Path, "str"),
-    (HttpUrl, "str"),
-    (Unit, 'Literal["c", "f"]'),
-    (Literal[Unit.CELSIUS, 1, None, b"x"], "Literal[\"c\", 1, b'x'] | None"),
-    (Literal['it\'s "so"'], "Literal['it\\'s \"so\"']"),
-    (typing.NewType("Id", int), "int"),
-    (typing_extensions.TypeAliasType("Ids", list[int]), "list[int]"),
-    (list, "list[Any]"),
-    (dict, "dict[str, Any]"),
-    (tuple, "tuple[Any, ...]"),
-    (list[set[int]], "list[set[int]]"),
-    (dict[str, tuple[int, ...]], "dict[str, tuple[int, ...]]"),
-    (tuple[int, str], "tuple[int, str]"),
-    (tuple[()], "tuple[()]"),
-    (frozenset[str], "frozenset[str]"),
-    (deque[int], "list[int]"),
-    (Counter[str], "dict[str, int]"),
-    (Sequence[float], "Sequence[float]"),
-    (Iterable[float], "Iterable[float]"),
-    (Mapping[str, float], "Mapping[str, float]"),
-    (Point, "tuple[int, str]"),
-    (Numbers, "list[int]"),
-    (T, "Any"),
-    (Annotated[int, Field(ge=1)], "int"),
-    (typing.Callable[[int], int], "Any"),
-    (Page[int], "Page"),
-]
-
-
-@pytest.mark.parametrize(("annotation", "text"), TYPES, ids=range(len(TYPES)))
-def test_types(annotation: Any, text: str):
-    assert result_of(annotation) == text
-
-
-def test_a_generic_class_for_each_parameter():
-    text = returning(tuple[Page[int], Page[Weather], Page[int]])
-    assert text.count("class Page(TypedDict):\n    items: list[int]\n") == 1
-    assert 'class Page2(TypedDict):\n    items: list[Weather]\n    next: NotRequired["Page2 | None"]' in text
-    assert "-> tuple[Page, Page2, Page]:" in text
-
-
-def test_a_recursive_alias_ends_in_any():
-    Json = typing_extensions.TypeAliasType("Json", typing.Union[dict[str, "Json"], list["Json"], int])  # noqa: UP007
-    assert result_of(Json) == "dict[str, Any] | list[Any] | int"
-
-
-def test_keys_that_are_no_identifiers():
-    assert 'Odd = TypedDict("Odd", {"class": int, "x-y": NotRequired[str]})' in returning(Odd)
 
 
 def test_two_classes_of_one_name():
@@ -383,136 +279,6 @@ def test_a_hostile_name_cannot_break_out():
     module = ast.parse(render_stubs([hostile]))
     assert {type(node).__name__ for node in module.body} == {"ImportFrom", "Assign", "ClassDef", "FunctionDef"}
     assert [str(each) for each in hostile.signature().parameters.parameters] == ["fi", "kwargs"]  # pyright: ignore
-
-
-def schema_stub(schema: dict[str, Any], returns: dict[str, Any] | None = None) -> str:
-    text = render_stubs([Tool(name="find", parameters=schema, func=print, returns=returns)])
-    exec(compile(text, "stubs", "exec", dont_inherit=True), {})
-    return text
-
-
-SHAPES: list[tuple[Any, str]] = [
-    ({"type": "string"}, "str"),
-    ({"type": "number"}, "float"),
-    ({"type": ["integer", "null"]}, "int | None"),
-    ({"type": "string", "nullable": True}, "str | None"),
-    ({"enum": ["a", 1, None]}, 'Literal["a", 1] | None'),
-    ({"enum": [1.5, "a"]}, "float | str"),
-    ({"const": True}, "Literal[True]"),
-    ({"const": {"a": 1}}, "dict[str, Any]"),
-    ({"type": "array"}, "list[Any]"),
-    ({"type": "array", "items": {"type": "integer"}}, "list[int]"),
-    ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False}, "list[int | str]"),
-    ({"type": "array", "items": [{"type": "integer"}], "additionalItems": False}, "list[int]"),
-    ({"type": "object"}, "dict[str, Any]"),
-    ({"type": "object", "additionalProperties": {"type": "integer"}}, "dict[str, int]"),
-    ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "str | None"),
-    ({"oneOf": [{"type": "string"}, {}]}, "Any"),
-    ({"allOf": [{"type": "string"}, {"minLength": 1}]}, "str"),
-    ({}, "Any"),
-    (True, "Any"),
-    ({"not": {}}, "Any"),
-    ({"$ref": "#/$defs/N"}, "int"),
-    ({"$ref": "#/$defs/J"}, "list[Any] | str"),
-    ({"$ref": "#/$defs/Tree"}, "Tree"),
-    ({"properties": {"a": {"type": "integer"}}}, "FindX"),
-    ({"properties": {"a": {}}, "title": "a title"}, "ATitle"),
-    ({"properties": {"a": {}}, "title": "int"}, "Int"),
-    ({"properties": {"a": {}}, "title": "Any"}, "Any2"),
-    ({"properties": {"a": {}}, "title": "名前"}, "FindX"),
-    ({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}, "dict[str, int]"),
-    ({"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}, "FindX | FindX2"),
-    ({"allOf": [{"$ref": "#/$defs/Tree"}, {"properties": {"b": {}}}]}, "FindX"),
-]  # fmt: skip
-DEFINITIONS = {
-    "N": {"type": "integer"},
-    "J": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/J"}}, {"type": "string"}]},
-    "Tree": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}},
-}
-
-
-@pytest.mark.parametrize(("schema", "text"), SHAPES, ids=range(len(SHAPES)))
-def test_shapes(schema: Any, text: str):
-    stub = schema_stub({"properties": {"x": schema}, "required": ["x"], "$defs": DEFINITIONS})
-    assert f"def find(x: {text}) -> Any:" in stub
-
-
-def test_a_schema_with_everything():
-    schema = {
-        "type": "object",
-        "properties": {
-            "limit": {"type": "integer", "default": 10},
-            "query": {"type": "string", "description": "What to\nlook for."},
-            "filter": {
-                "type": "object",
-                "description": "Which ones.",
-                "properties": {"from": {"type": "string"}, "range": {"$ref": "#/$defs/Range"}},
-                "required": ["from"],
-            },
-            "x-trace": {"type": "string"},
-        },
-        "required": ["query"],
-        "$defs": {
-            "Range": {"properties": {"low": {"type": "number"}, "high": {"type": "number"}}, "required": ["low"]}
-        },
-    }
-    returns = {
-        "type": "array",
-        "items": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
-    }
-    assert (
-        schema_stub(schema, returns)
-        == '''\
-from typing import Any, NotRequired, TypedDict
-
-class Range(TypedDict):
-    low: float
-    high: NotRequired[float]
-
-FindFilter = TypedDict("FindFilter", {"from": str, "range": NotRequired[Range]})
-
-class FindResultItem(TypedDict):
-    id: int
-
-def find(query: str, limit: int = 10, filter: FindFilter = ..., **kwargs: Any) -> list[FindResultItem]:
-    """Args:
-        query: What to look for.
-        filter: Which ones.
-
-    Given by ** only, as in find(**{"x-trace": ...}): "x-trace": str
-    """
-    ...
-'''
-    )
-
-
-def test_two_tools_share_the_class_they_both_describe():
-    address = {"title": "Address", "type": "object", "properties": {"line": {"type": "string"}}}
-    other = {"title": "Address", "type": "object", "properties": {"line": {"type": "integer"}}}
-    tools = [
-        Tool(
-            name=name,
-            parameters={"properties": {"to": {"$ref": "#/$defs/A"}}, "$defs": {"A": each, **more}},
-            func=print,
-        )
-        for name, each, more in [("a", address, {}), ("b", dict(address), {"B": {}}), ("c", other, {})]
-    ]
-    text = render_stubs(tools)
-    assert "def a(to: Address = ...)" in text
-    assert "def b(to: Address = ...)" in text
-    assert "def c(to: Address2 = ...)" in text
-    assert text.count("class ") == 2
-
-
-def test_equal_texts_that_refer_to_different_things_are_two_classes():
-    box = {"title": "Box", "properties": {"in": {"$ref": "#/$defs/In"}}}
-    tools = [
-        Tool(name=name, parameters={"properties": {"box": box}, "$defs": {"In": {"type": inner}}}, func=print)
-        for name, inner in [("a", "string"), ("b", "integer")]
-    ]
-    text = render_stubs(tools)
-    assert 'Box = TypedDict("Box", {"in": NotRequired[str]})' in text
-    assert 'Box2 = TypedDict("Box2", {"in": NotRequired[int]})' in text
 
 
 def test_no_tools_no_text():

@@ -9,6 +9,7 @@ import json
 
 MAX_DEPTH = 200
 PLAIN_INT_BITS = 8192  # CPython refuses int <-> decimal text past 4300 digits; larger ones travel as hex
+_SMALL = 1 << 62
 _MARK = b'"$"'
 _HINT = "convert it first (str(), int(), float(), list(), .tolist(), dataclasses.asdict())"
 
@@ -93,13 +94,14 @@ def pack(value, depth=0):
 
 
 def _pack_items(items, depth):
-    packed, index = [], 0
+    packed = []
     try:
         for item in items:
-            packed.append(pack(item, depth + 1))
-            index += 1
+            kind = type(item)  # most items need no call
+            as_is = kind is str or (kind is int and -_SMALL < item < _SMALL)
+            packed.append(item if as_is else pack(item, depth + 1))
     except NotPortable as e:
-        e.keys.append(str(index))
+        e.keys.append(str(len(packed)))
         raise
     return packed
 
@@ -110,7 +112,9 @@ def _pack_dict(value, depth):
         for key, item in dict.items(value):
             if type(key) is not str or key == "$":
                 return {"$": "dict", "v": _pack_pairs(value, depth)}
-            plain[key] = pack(item, depth + 1)
+            kind = type(item)
+            as_is = kind is str or (kind is int and -_SMALL < item < _SMALL)
+            plain[key] = item if as_is else pack(item, depth + 1)
     except NotPortable as e:
         e.keys.append(_safe_repr(key))
         raise

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hatchway.core.errors import TransportError
 
-SMALL, LARGE = 16 * 1024, 64 * 1024
+SMALL, LARGE = 4 * 1024, 64 * 1024
 """Bytes to ask for in one read: a large buffer costs more than a whole call, so only when the last read was full."""
 
 

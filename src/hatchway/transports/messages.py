@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,9 +14,8 @@ from hatchway.core.sandbox import Functions
 from hatchway.core.transport import Completed, Failed, Idle, TransportConfig
 from hatchway.core.values import not_portable, to_wire
 
-MAX_NAME = 200
+MAX_ID, MAX_NAME = 64, 200
 _STR = frozenset([str])
-_is_id = re.compile(r"[A-Za-z0-9._:-]{1,64}").fullmatch
 _KINDS = ("syntax", "runtime", "value", "memory")
 
 Message = FunctionCall | Idle | Completed | Failed | None
@@ -136,14 +134,19 @@ def parse(line: bytes) -> tuple[Message, int | None]:
 
 def _call(fields: dict[str, Any]) -> FunctionCall:
     call_id, name = fields.get("call_id"), fields.get("function_name")
-    args, kwargs = fields.get("args"), fields.get("kwargs")
-    if type(call_id) is not str or not _is_id(call_id):
+    args: Any = fields.get("args")
+    kwargs: Any = fields.get("kwargs")
+    if type(call_id) is not str or not (0 < len(call_id) <= MAX_ID and call_id.isascii() and _is_word(call_id)):
         raise TransportError("a call without a proper id")
     if type(name) is not str or not 0 < len(name) <= MAX_NAME:
         raise TransportError("a call without a proper function name")
-    if type(args) is not list or type(kwargs) is not dict or (kwargs and not _STR.issuperset(map(type, kwargs))):
+    if (type(args), type(kwargs)) != (list, dict) or (kwargs and not _STR.issuperset(map(type, kwargs))):
         raise TransportError("a call without proper arguments")
     return FunctionCall(call_id=call_id, function_name=name, args=tuple(args), kwargs=kwargs)
+
+
+def _is_word(text: str) -> bool:
+    return text.replace(".", "").replace("-", "").replace("_", "").isalnum()
 
 
 def _failed(fields: dict[str, Any]) -> Failed:

@@ -201,10 +201,10 @@ class StdinStdoutTransport(CallbackTransport):
         try:
             for line in lines:
                 message, claim = messages.parse(line)
-                if type(message) is FunctionCall:
+                if isinstance(message, FunctionCall):
                     self._count(message.call_id, len(line))
                     batch.append(message)
-                elif type(message) is Idle:
+                elif isinstance(message, Idle):
                     claim = message.answers
                 elif message is None:
                     self._be_ready()

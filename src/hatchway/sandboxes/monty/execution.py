@@ -25,8 +25,8 @@ from hatchway.sandboxes.monty.checkpoint import Checkpoint
 from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.files import Files
 from hatchway.sandboxes.monty.intake import Intake
-from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.landing import Landing
+from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer

@@ -104,7 +104,7 @@ def _bounds(node: Node) -> Check | None:
     # Draft 4 says `exclusiveMinimum: true` beside `minimum`.
     below, low = (low, None) if below is True else (below if _number(below) else None, low)
     above, high = (high, None) if above is True else (above if _number(above) else None, high)
-    # Written as "not >=" so that NaN, which compares with nothing, is refused.
+    # A bound must be seen to hold: NaN, which compares with nothing, breaks every one.
     if low is not None:
         limits.append((lambda value: value >= low, f"be ≥ {low}"))
     if high is not None:

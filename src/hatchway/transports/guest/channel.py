@@ -3,7 +3,7 @@
 import os
 import select
 
-SMALL, LARGE = 1 << 14, 1 << 16  # a large buffer costs more than a whole call: only when the last read was full
+SMALL, LARGE = 1 << 12, 1 << 16  # a large buffer costs more than a whole call: only when the last read was full
 
 
 class PipeChannel:

@@ -1,6 +1,7 @@
 """The guest's main loop: take an order from the host, run the action, say how it ended."""
 
 import builtins
+import io
 import os
 import sys
 import threading
@@ -17,7 +18,7 @@ class Interpreter:
     """One interpreter; in a session its names, imports and event loop live on from action to action."""
 
     def __init__(self, channel):
-        self._out, self._err = _stream(1), _stream(2)
+        self._out, self._err = _stream(1, 1 << 13), _stream(2, 0)
         self._exchange = Exchange(channel, self._flush)
         self._namespace = None
         self._loop = None
@@ -139,10 +140,12 @@ class Interpreter:
         return codec.dumps(failed) + b"\n"
 
     def _flush(self):
-        for stream in (self._out, self._err):
-            _flush(stream)
-        if sys.stdout is not self._out:
-            _flush(sys.stdout)
+        try:
+            self._out.flush()  # stderr keeps nothing back
+            if sys.stdout is not self._out:
+                sys.stdout.flush()
+        except Exception:
+            pass  # closed or replaced by the action
 
     def _after_fork(self):
         self._is_forked = True
@@ -157,15 +160,16 @@ class Interpreter:
             os._exit(0 if end[0] is None else 1)
 
 
-def _stream(fd):
-    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", newline="\n", closefd=False)
-
-
-def _flush(stream):
-    try:
-        stream.flush()
-    except Exception:
-        pass  # closed or replaced by the action
+def _stream(fd, buffer_size):
+    raw = open(fd, "wb", buffering=buffer_size, closefd=False)
+    return io.TextIOWrapper(
+        raw,
+        encoding="utf-8",
+        errors="backslashreplace",
+        newline="\n",
+        line_buffering=True,
+        write_through=not buffer_size,
+    )
 
 
 def _cancel_tasks(loop):
