@@ -27,7 +27,9 @@ class Landing:
         self._context: Context | None = None
 
     def __await__(self) -> Generator[Any, None, None]:
-        if not self._flight.done():
+        if self._flight.done():
+            yield  # landed, but its callbacks have not run: let the loop turn, or whoever asks in a loop spins
+        else:
             self._asyncio_future_blocking = True
             try:
                 yield self
