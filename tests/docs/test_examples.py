@@ -9,7 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTS = {
     "hello.py": "printed: asked for 2 prices\noutput:  7.5\n",
-    "parallel.py": f"lengths: {list(range(20))}\n20 calls of 0.2 s each: in parallel\n",
+    "parallel.py": f"lengths: {list(range(20))}\ncalls at one time: 20\n",
     "approval.py": "ada: sent 'lunch?'\nbob: sent 'lunch at noon?'\ncat: ToolDenied: on holiday\n",
     "session.py": (
         "in a session: [3.14, 12.57, 28.27]\noutside it:   NameError: name 'area' is not defined\n"

@@ -20,6 +20,7 @@ from hatchway.gate.approval import Verdict, verdict
 from hatchway.gate.rules import Rule
 from hatchway.mode.threads import ToolThreads
 from hatchway.tools.functions import Tool
+from hatchway.tools.parameters import REQUIRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +132,7 @@ class Passage:
 
 
 def _defaults(tool: Tool) -> Mapping[str, Any]:
-    parameters = tool.signature().parameters
-    if parameters is None:
-        return {}
-    return {name: p.default for name, p in parameters.parameters.items() if p.default is not p.empty}
+    return {taken.name: taken.default for taken in tool.takes if taken.default is not REQUIRED}
 
 
 def _context(admitted: Admitted, run_id: str) -> CallContext:
