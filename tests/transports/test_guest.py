@@ -398,3 +398,14 @@ async def test_an_async_tools_signature_and_name(sandbox: ProcessSandbox) -> Non
             "<call of web.search, not awaited>",
             None,
         ]
+
+
+async def test_a_plain_call_right_after_an_awaited_one(sandbox: ProcessSandbox) -> None:
+    code = """
+        import asyncio
+        async def both(n):
+            return [await lookup(n), ask(n), await lookup(n + 10)]
+        await asyncio.gather(*[both(n) for n in range(4)])
+    """
+    result = await run(sandbox, code, {"lookup": lookup, "ask": lambda n: -n})
+    assert result.output == [[n, -n, n + 10] for n in range(4)]

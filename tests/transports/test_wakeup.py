@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hatchway.transports.wakeup import Wakeup
+from hatchway.transports.guest.wakeup import Wakeup
 
 pytestmark = pytest.mark.anyio
 

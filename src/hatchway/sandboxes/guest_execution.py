@@ -29,8 +29,8 @@ from hatchway.core.transport import Completed, Failed
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
+from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.stdio import Said
-from hatchway.transports.wakeup import Wakeup
 
 EOF_SECONDS = 0.05
 """A guest that closed its channel and is not dead after this is killed."""

@@ -18,8 +18,8 @@ from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
 from hatchway.core.transport import CallbackTransport, Completed, Failed, Idle, Received, TransportConfig
 from hatchway.transports import messages
+from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.lines import LineChannel
-from hatchway.transports.wakeup import Wakeup
 
 GUEST = Path(__file__).parent / "guest"
 """The files that run inside; standard library only."""

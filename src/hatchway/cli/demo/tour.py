@@ -41,7 +41,7 @@ async def _decline(request: ApprovalRequest) -> Decision:
 
 
 async def _converse(console: Console, mode: CodeMode, ask: Asker) -> None:
-    task, replies = _story()
+    task, replies = story()
     model, messages = ScriptedModel(replies), [task]
     where = f"sandbox {mode.sandbox.name}, wall: {mode.sandbox.tier}"
     print_line(console, ("Hatchway demo", "bold"), (f"  scripted model · real {where}\n", "dim"))
@@ -79,7 +79,8 @@ def _told(event: AgentEvent) -> list[str]:
             return []
 
 
-def _story() -> tuple[str, list[Reply]]:
+def story() -> tuple[str, list[Reply]]:
+    """What the person asks for, and what the model replies, turn by turn."""
     text = (files("hatchway.cli.demo") / "story.md").read_text(encoding="utf-8")
     task, *replies = [part.strip() for part in text.split("\n---\n")]
     return task, [_reply(part) for part in replies]

@@ -129,9 +129,15 @@ def _executed(launch: Launch) -> tuple[subprocess.Popen[bytes], socket.socket]:
         environment = {"PYTHONHASHSEED": str(launch.hash_seed)}
         try:
             process = subprocess.Popen(
-                command, env=environment, cwd="/", pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                command,
+                env=environment,
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # a signal to the host's group must not take away who tidies up after it
+            )
         except OSError as e:
             ours.close()
             raise SandboxUnavailable(f"{command[0]} cannot be started: {e}", hint=f"try: {command[0]} -V") from e

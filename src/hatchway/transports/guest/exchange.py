@@ -31,6 +31,7 @@ class Slot:
         """Take the answer and wake whoever waits for it."""
         self.reply = message
         self.rouse()
+        return False
 
     def rouse(self):
         """Let the sleeping thread look."""
@@ -79,7 +80,8 @@ class Exchange:
             self._closed = reason
             slots, self._slots = self._slots, {}
         for slot in slots.values():
-            slot.put({"type": "error", "error_type": "RuntimeError", "message": reason})
+            if slot.put({"type": "error", "error_type": "RuntimeError", "message": reason}):
+                slot.wakeup.wake()
 
     def after_fork_in_child(self):
         """A forked process must not speak on its parent's channel."""
@@ -207,11 +209,13 @@ class Exchange:
             if self._leader:
                 return
             self._leader = _thread.get_ident()
+        lines = ()
         try:
-            if self.channel.is_readable():
-                self._hand_out(self.channel.receive())
+            if not _thread._count() or self.channel.is_readable():  # another thread may have read it meanwhile
+                lines = self.channel.receive()
         finally:
             self._pass_lead()
+        self._hand_out(lines)  # leading no more: a task that goes on here may make a plain call
 
     def _enter(self, slot):
         with self._lock:
@@ -271,14 +275,17 @@ class Exchange:
         return None
 
     def _hand_out(self, lines):
-        """Put each message into the slot of whoever waits for it."""
+        """Put each message into the slot of whoever waits for it; then let tasks of this thread's loop go on."""
+        wakeups = []
         for line in lines:
             message = codec.loads(line) if type(line) is bytes else line
             if message["type"] == "execute":
                 self._request.put(message)
                 continue
-            self.answers += 1
             with self._lock:
+                self.answers += 1
                 slot = self._slots.pop(message["call_id"], None)
-            if slot is not None:
-                slot.put(message)
+            if slot is not None and slot.put(message):
+                wakeups.append(slot.wakeup)
+        for wakeup in wakeups:
+            wakeup.wake()

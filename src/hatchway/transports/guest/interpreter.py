@@ -161,9 +161,9 @@ class Interpreter:
 
 
 def _stream(fd, buffer_size):
-    raw = open(fd, "wb", buffering=buffer_size, closefd=False)
+    raw = io.FileIO(fd, "wb", closefd=False)
     return io.TextIOWrapper(
-        raw,
+        io.BufferedWriter(raw, buffer_size) if buffer_size else raw,
         encoding="utf-8",
         errors="backslashreplace",
         newline="\n",

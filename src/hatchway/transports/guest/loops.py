@@ -7,6 +7,8 @@ first time a tool is called in it. In other loops each call is sent at once and 
 import _thread
 import asyncio
 
+from .wakeup import Wakeup
+
 
 class LoopCalls:
     """What one event loop has on the way."""
@@ -19,19 +21,23 @@ class LoopCalls:
         self._is_watched = hasattr(loop, "_selector") and hasattr(loop, "_ready")
         if self._is_watched:
             loop._selector = _WatchedSelector(loop._selector, self)
+        loop.add_reader(exchange.channel.fileno(), exchange.read_for_loop)
 
     async def call(self, head, arguments):
         """Make a call and wait for its answer without blocking the loop."""
         slot = _LoopSlot(self.loop)
         call_id = self._exchange.register(slot)
-        self._add(head % call_id + arguments)
+        self._pending += 1
+        self._buffer.append(head % call_id + arguments)
+        if not self._is_watched:
+            self.send_buffered()
         try:
-            return await slot.future
+            await slot.wakeup
+            return slot.reply
         finally:
-            self._exchange.forget(call_id)
             self._pending -= 1
-            if not self._pending and not self.loop.is_closed():
-                self.loop.remove_reader(self._exchange.channel.fileno())
+            if slot.reply is None:
+                self._exchange.forget(call_id)
 
     def is_blocked(self):
         """Whether the thread asleep in this loop's selector cannot go on."""
@@ -66,37 +72,30 @@ class LoopCalls:
         """The loop is awake."""
         self._exchange.waiting.pop(_thread.get_ident(), None)
 
-    def _add(self, frame):
-        if not self._pending:
-            self.loop.add_reader(self._exchange.channel.fileno(), self._exchange.read_for_loop)
-        self._pending += 1
-        self._buffer.append(frame)
-        if not self._is_watched:
-            self.send_buffered()
-
     def _watches_nothing_else(self):
         return len(self.loop._selector.get_map()) <= 2  # its own wake-up pipe and our channel
 
 
 class _LoopSlot:
-    """As `Slot`, for a future of an event loop."""
+    """As `Slot`, for a task of an event loop."""
+
+    __slots__ = ("_loop", "reply", "wakeup")
 
     def __init__(self, loop):
         self._loop = loop
-        self.future = loop.create_future()
+        self.reply = None
+        self.wakeup = Wakeup(loop)
 
     def put(self, message):
+        """Take the answer; True when the caller, in the loop's own thread, is to wake the task."""
+        self.reply = message
         if asyncio._get_running_loop() is self._loop:
-            self._set(message)
-            return
+            return True
         try:
-            self._loop.call_soon_threadsafe(self._set, message)
+            self._loop.call_soon_threadsafe(self.wakeup.wake)
         except RuntimeError:
             pass  # the loop was closed: nobody waits any more
-
-    def _set(self, message):
-        if not self.future.done():
-            self.future.set_result(message)
+        return False
 
 
 class _WatchedSelector:
