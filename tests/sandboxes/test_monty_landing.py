@@ -34,10 +34,13 @@ async def test_a_result_wakes_and_so_does_an_error() -> None:
         future.exception()
 
 
-async def test_what_has_landed_is_not_waited_for() -> None:
+async def test_what_has_landed_is_waited_for_no_longer_than_its_callbacks() -> None:
     future = flight()
+    told: list[str] = []
+    future.add_done_callback(lambda _: told.append("landed"))
     future.set_result(1)
-    assert await waited(future) == "landed"
+    await Landing(future)
+    assert told == ["landed"]
 
 
 async def test_cancelling_the_wait_leaves_the_flight_in_the_air() -> None:

@@ -131,6 +131,7 @@ def test_kinds_the_guest_does_not_have_arrive_as_builtins(sandbox: MontySandbox,
         (range(3), "inputs['v'] is range"),
         (["x" * 1000, "\udcff"], "inputs['v'][1] holds a lone surrogate"),
         ({"\udcff": 1}, "inputs['v']['\\udcff'] holds a lone surrogate"),
+        (dt.time(1, tzinfo=dt.timezone(dt.timedelta(microseconds=5))), "inputs['v'] is in a time zone whose offset"),
     ],
 )
 def test_what_cannot_cross_is_named_by_its_path(sandbox: MontySandbox, value: Any, told: str) -> None:

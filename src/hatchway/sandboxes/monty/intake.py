@@ -48,7 +48,7 @@ class Intake:
         if (error := self._ledger.enter(call)) is not None:
             return error
         if is_async:
-            self._ledger.postpone(call, stop.position)
+            self._ledger.postpone(call, stop)
             return LATER
         self._ledger.start()  # the code stands here, and other tasks of it may stand at theirs
         self._ledger.hand_out(call)

@@ -31,8 +31,8 @@ class Ledger:
         """Unanswered calls that were handed out or are about to be."""
         self.unstarted: dict[str, FunctionCall] = {}
         """Async calls made since the code last stood."""
-        self.places: dict[str, pm.SourceRange] = {}
-        """Where in the code the unstarted calls are."""
+        self.stops: dict[str, pm.AsyncFunctionSnapshot] = {}
+        """The stops at which the unstarted calls were made."""
         self.made = made
         """Calls made so far."""
         self._unread = deque(self.pending.values())
@@ -54,17 +54,17 @@ class Ledger:
         self.pending[call.call_id] = call
         self._unread.append(call)
 
-    def postpone(self, call: FunctionCall, place: pm.SourceRange) -> None:
+    def postpone(self, call: FunctionCall, stop: pm.AsyncFunctionSnapshot) -> None:
         """Keep an async call until the code stands."""
         self.unstarted[call.call_id] = call
-        self.places[call.call_id] = place
+        self.stops[call.call_id] = stop
 
     def start(self) -> None:
         """The code stands: hand out what was kept."""
         for call in self.unstarted.values():
             self.hand_out(call)
         self.unstarted.clear()
-        self.places.clear()
+        self.stops.clear()
 
     def unread(self) -> FunctionCall | None:
         """The next call to hand out."""

@@ -78,6 +78,8 @@ class _Inward:
         if kind is set or kind is frozenset:
             return _set(kind, self._items(value, depth))
         if (kind is dt.datetime or kind is dt.time) and type(value.tzinfo) in _PLAIN_ZONES:
+            if (offset := value.utcoffset()) is not None and offset.microseconds:
+                raise NotPortable("is in a time zone whose offset is no whole number of seconds")
             return self._count(_SMALL, value)
         if issubclass(kind, UUID):
             return self._text(str(value))
