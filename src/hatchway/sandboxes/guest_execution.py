@@ -189,7 +189,8 @@ class GuestExecution(CodeExecution):
         for said in batch:
             if self._end is None and self._why is None:
                 self._take(said)
-        if claim is not None and claim == self._answered and self._pending and self._end is None:
+        is_alive = self._end is None and self._why is None
+        if is_alive and claim is not None and claim == self._answered and self._pending:
             self._is_idle = True
             self._clock.stand()
         if self._asker is not None:
@@ -250,6 +251,7 @@ class GuestExecution(CodeExecution):
         """Kill the code; once it is dead, `next` raises `why`."""
         if self._end is None and self._why is None:
             self._why = why
+            self._is_idle = False  # it waits for nobody any more
             self._clock.stop()
             self._process.kill()
 

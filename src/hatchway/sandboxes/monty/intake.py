@@ -93,11 +93,10 @@ class Intake:
         return call.function_name if call else None
 
     def _never_awaited(self) -> CodeRuntimeError:
-        place = self._ledger.places.get(next(iter(self._ledger.unstarted)))
-        line = self._source.line_of(place) if place else None
-        shown = (
-            f'Traceback (most recent call last):\n  File "<action>", line {line[0]}\n    {line[1]}\n' if line else ""
-        )
+        stop = self._ledger.stops[next(iter(self._ledger.unstarted))]
+        shown = ""
+        if (line := self._source.line_of(stop.position)) is not None:
+            shown = f'Traceback (most recent call last):\n  File "<action>", line {line[0]}\n    {line[1]}\n'
         return CodeRuntimeError(f"{shown}TypeError: {self.style_hint()}")
 
 

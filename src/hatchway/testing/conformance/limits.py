@@ -96,6 +96,9 @@ async def check_pending_calls(sandbox: CodeSandbox) -> None:
                 if isinstance(came, FunctionCall):
                     pending.append(came)
                     continue
+                equal("pending", came.pending, tuple(pending))
+                if not pending:
+                    fail("next() says Waiting, and every call is answered")
                 for call in pending:
                     await execution.provide_result(call.args[0], call_id=call.call_id)
                 pending.clear()
