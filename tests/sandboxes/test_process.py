@@ -385,3 +385,10 @@ def _until(is_true: Callable[[], bool], seconds: float = 5.0) -> None:
     while not is_true():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@linux
+async def test_folders_nested_past_any_recursion_are_removed_and_the_next_action_runs(sandbox: ProcessSandbox) -> None:
+    code = "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\nos.chmod('..', 0)\n1"
+    assert (await run(sandbox, code)).output == 1
+    assert (await run(sandbox, "2")).output == 2

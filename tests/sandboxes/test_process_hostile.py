@@ -62,7 +62,8 @@ def _call(call_id: str, idle: str = "") -> bytes:
         (b'{"type":"idle","answers":-1}\n', "an idle claim without a proper count"),
         (b'{"type":"execution_failed","kind":"host","message":"x"}\n', "a failure without its kind or message"),
         (_call("x" * 65), "a call without a proper id"),
-        (_call("a b"), "a call without a proper id"),
+        (_call("\u00e4"), "a call without a proper id"),
+        (b'{"type":"function_call","call_id":"1"}\n', "a call without its function_name"),
         (_call("7") + _call("7"), "the call id 7 came twice"),
         (
             b'{"type":"function_call","call_id":"1","function_name":"","args":[],"kwargs":{}}\n',

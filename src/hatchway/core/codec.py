@@ -60,11 +60,11 @@ _scan = json.JSONDecoder(parse_constant=_no_constant).scan_once
 def loads(data):
     """The value of a wire form. Trusts nothing: raises Malformed for whatever `dumps` cannot have written."""
     try:
-        text = data.decode("utf-8").strip()
+        text = data.decode("utf-8")
         value, end = _scan(text, 0)
-        if end != len(text):
+        if end != len(text) and not text[end:].isspace():
             raise Malformed("not a wire form: something follows the value")
-        if _MARK in data or data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        if _MARK in data or (len(data) > MAX_DEPTH and data.count(b"[") + data.count(b"{") > MAX_DEPTH):
             return unpack(value, 0)
         return value
     except Malformed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from hatchway.core.values import not_portable, to_wire
 
 MAX_ID, MAX_NAME = 64, 200
 _STR = frozenset([str])
+_quoted = json.encoder.encode_basestring_ascii
 _KINDS = ("syntax", "runtime", "value", "memory")
 
 Message = FunctionCall | Idle | Completed | Failed | None
@@ -83,7 +85,7 @@ def result(call_id: str, value: Any, *, limit: int) -> bytes:
         raise not_portable(e, "result") from None
     if len(packed) > limit:
         raise too_large("the result", len(packed), limit)
-    return b'{"type":"result","call_id":"%s","value":%s}\n' % (call_id.encode("ascii"), packed)
+    return b'{"type":"result","call_id":%s,"value":%s}\n' % (_quoted(call_id).encode("ascii"), packed)
 
 
 def error(call_id: str, raised: BaseException) -> bytes:
@@ -133,20 +135,28 @@ def parse(line: bytes) -> tuple[Message, int | None]:
 
 
 def _call(fields: dict[str, Any]) -> FunctionCall:
-    call_id, name = fields.get("call_id"), fields.get("function_name")
-    args: Any = fields.get("args")
-    kwargs: Any = fields.get("kwargs")
-    if type(call_id) is not str or not (0 < len(call_id) <= MAX_ID and call_id.isascii() and _is_word(call_id)):
+    try:
+        call_id, name, args, kwargs = fields["call_id"], fields["function_name"], fields["args"], fields["kwargs"]
+    except KeyError as e:
+        raise TransportError(f"a call without its {e.args[0]}") from None
+    if type(call_id) is not str or not (0 < len(call_id) <= MAX_ID and call_id.isascii() and call_id.isprintable()):
         raise TransportError("a call without a proper id")
     if type(name) is not str or not 0 < len(name) <= MAX_NAME:
         raise TransportError("a call without a proper function name")
     if (type(args), type(kwargs)) != (list, dict) or (kwargs and not _STR.issuperset(map(type, kwargs))):
         raise TransportError("a call without proper arguments")
-    return FunctionCall(call_id=call_id, function_name=name, args=tuple(args), kwargs=kwargs)
+    call = _new(FunctionCall)  # a frozen class is slow to fill by the front door, and every call passes here
+    _set_id(call, call_id)
+    _set_name(call, name)
+    _set_args(call, tuple(args))
+    _set_kwargs(call, kwargs)
+    return call
 
 
-def _is_word(text: str) -> bool:
-    return text.replace(".", "").replace("-", "").replace("_", "").isalnum()
+_new = object.__new__
+_set_id, _set_name, _set_args, _set_kwargs = (
+    FunctionCall.__dict__[field].__set__ for field in ("call_id", "function_name", "args", "kwargs")
+)
 
 
 def _failed(fields: dict[str, Any]) -> Failed:

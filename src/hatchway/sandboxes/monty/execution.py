@@ -103,7 +103,7 @@ class MontyExecution(CodeExecution):
                 raise RuntimeError("next() is already being awaited")
             self._is_asked = True
             try:
-                await self._news()
+                await (Landing(flight) if (flight := self._machine.flight) is not None else self._news())
             finally:
                 self._is_asked = False
         return event
@@ -233,13 +233,10 @@ class MontyExecution(CodeExecution):
         self.on_end(self)
         self._wake()
 
-    async def _news(self) -> None:
-        """Wait until `poll` may say something else."""
-        if (flight := self._machine.flight) is not None:
-            await Landing(flight)
-            return
+    def _news(self) -> asyncio.Future[None]:
+        """What ends when the machine, which is not in the air, has something to tell."""
         self._asker = asyncio.get_running_loop().create_future()
-        await self._asker
+        return self._asker
 
     def _wake(self) -> None:
         if self._asker is not None and not self._asker.done():

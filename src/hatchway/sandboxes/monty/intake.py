@@ -15,7 +15,7 @@ from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import LATER
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.source import Source, not_awaited
-from hatchway.sandboxes.monty.values import TooLarge, from_guest
+from hatchway.sandboxes.monty.values import TooLarge, arguments_from_guest, from_guest
 
 
 class Intake:
@@ -81,7 +81,7 @@ class Intake:
         return FunctionCall(
             call_id=str(stop.call_id),
             function_name=name,
-            args=self._copied(args) if args else (),
+            args=arguments_from_guest(args, limit=self._limits.value_bytes, tool_of=self._tool_of),
             kwargs=self._copied(kwargs) if kwargs else {},
         )
 

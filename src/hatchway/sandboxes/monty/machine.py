@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import pydantic_monty as pm
@@ -75,6 +76,7 @@ class Machine:
         self._lease, self._offer, self._clock, self._driver = lease, offer, clock, driver
         self._environ, self._has_files = environ, has_files
         self._stop: Stop | None = None
+        self._number: int | None = None  # of the call at which the code stands, if it stands at one
         self._flight: asyncio.Future[pm.AsyncSnapshot] | None = None
         self._sleepers: dict[int, asyncio.TimerHandle] = {}
         self._is_over = False
@@ -97,16 +99,14 @@ class Machine:
     @property
     def _is_asleep(self) -> bool:
         """Whether the code goes on by itself when a sleep is over."""
-        if isinstance(self._stop, pm.AsyncFunctionSnapshot):
-            return self._stop.call_id in self._sleepers
-        return bool(self._sleepers)
+        return bool(self._sleepers) and (self._number is None or self._number in self._sleepers)
 
-    def feed(self, start: Callable[[], Awaitable[pm.AsyncSnapshot]]) -> None:
+    def feed(self, start: Callable[..., Awaitable[pm.AsyncSnapshot]], *arguments: Any) -> None:
         """Give the worker the turn; `start` begins the action or resumes a stop."""
-        self._stop = None
+        self._stop = self._number = None
         self._clock.run()
         try:
-            flight = asyncio.ensure_future(start())
+            flight = asyncio.ensure_future(start(*arguments))
         except Exception as e:
             self._driver.on_failure(e)
             return
@@ -115,13 +115,20 @@ class Machine:
 
     def stand_at(self, stop: Stop) -> None:
         """Stand where a restored action stood."""
-        self._stop = stop
-        self._deliver()
+        if isinstance(stop, pm.AsyncFunctionSnapshot):
+            self._stand(stop, stop.call_id)
+        else:
+            self._deliver(stop)
 
     def answer(self, number: int, settled: pm.ExternalSettledResult) -> None:
         """Take an answer; it is delivered as soon as the code stands at its call."""
+        stop = self._stop
+        if isinstance(stop, pm.AsyncFunctionSnapshot) and number == self._number:
+            self.feed(stop.resume, settled)
+            return
         self.answers[number] = settled
-        self._deliver()
+        if isinstance(stop, pm.AsyncFutureSnapshot):
+            self._deliver(stop)
 
     def dump(self) -> tuple[bytes, dict[int, pm.ExternalSettledResult]]:
         """The standing machine as bytes, and the answers to give it; whoever sleeps is awake after a restore."""
@@ -137,42 +144,38 @@ class Machine:
         for timer in self._sleepers.values():
             timer.cancel()
         self._sleepers.clear()
-        self._stop = None
+        self._stop = self._number = None
 
     def _landed(self, flight: asyncio.Future[pm.AsyncSnapshot]) -> None:
         self._flight = None
-        error = asyncio.CancelledError() if flight.cancelled() else flight.exception()
-        if isinstance(error, pm.MontyCrashedError):
-            self._lease.is_dead = True
-        if self._is_over:
-            return
         self._clock.stand()
         try:
-            if error is not None:
-                self._driver.on_failure(error)
-            else:
-                self._arrive(flight.result())
-        except Exception as e:  # what a worker sends may be anything
-            self._driver.on_failure(e)
+            stop = flight.result()
+            if not self._is_over:
+                self._arrive(stop)
+        except (Exception, asyncio.CancelledError) as e:  # also what comes of a stop nobody expects from a worker
+            self._lease.is_dead |= isinstance(e, pm.MontyCrashedError)
+            if not self._is_over:
+                self._driver.on_failure(e)
 
     def _arrive(self, stop: pm.AsyncSnapshot) -> None:
-        self.stops += 1
         match stop:
-            case pm.MontyComplete():
-                self.stops -= 1
-                self._driver.on_complete(stop.output)
+            case pm.AsyncFunctionSnapshot():
+                self.stops += 1
+                if stop.is_os_function:
+                    self._system_call(stop)
+                else:
+                    self._go_on_or_stand(stop, self._driver.on_call(stop))
+            case pm.AsyncFutureSnapshot():
+                self._driver.on_blocked()
+                self._deliver(stop)
             case pm.AsyncNameLookupSnapshot():
+                self.stops += 1
                 self._count_own()
                 value = self._offer.value_of(stop)
-                self.feed(stop.resume if value is None else lambda: stop.resume(value=value))
-            case pm.AsyncFunctionSnapshot(is_os_function=True):
-                self._system_call(stop)
-            case pm.AsyncFunctionSnapshot():
-                self._go_on_or_stand(stop, self._driver.on_call(stop))
-            case pm.AsyncFutureSnapshot():
-                self._stop = stop
-                self._driver.on_blocked()
-                self._deliver()
+                self.feed(stop.resume if value is None else partial(stop.resume, value=value))
+            case pm.MontyComplete():
+                self._driver.on_complete(stop.output)
 
     def _count_own(self) -> None:
         """Such stops take longer than Monty counts: a loop of them could outlive its time many times over."""
@@ -204,27 +207,22 @@ class Machine:
         if self._is_over:
             return
         if answer is None:
-            self._stop = stop
-            self._deliver()
+            self._stand(stop, stop.call_id)
             return
         if answer is not LATER:
             self._count_own()
-        self.feed(lambda: stop.resume(answer))
+        self.feed(stop.resume, answer)
 
-    def _deliver(self) -> None:
-        """Resume the code with the answers it stands at; without one it stands, and its clock with it."""
-        match self._stop:
-            case None:
-                return
-            case pm.AsyncFunctionSnapshot() as stop:
-                if (settled := self.answers.pop(stop.call_id, None)) is not None:
-                    self.feed(lambda: stop.resume(settled))
-                    return
-            case pm.AsyncFutureSnapshot() as stop:
-                ready = {n: self.answers.pop(n) for n in stop.pending_call_ids if n in self.answers}
-                if ready:
-                    self.feed(lambda: stop.resume(ready))
-                    return
+    def _deliver(self, stop: pm.AsyncFutureSnapshot) -> None:
+        """Resume the code with the answers it waits for; without one it stands."""
+        ready = {n: self.answers.pop(n) for n in stop.pending_call_ids if n in self.answers}
+        if ready:
+            self.feed(stop.resume, ready)
+        else:
+            self._stand(stop, None)
+
+    def _stand(self, stop: Stop, number: int | None) -> None:
+        self._stop, self._number = stop, number
         if self._is_asleep:
             self._clock.run()
         else:

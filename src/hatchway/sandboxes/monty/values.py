@@ -18,6 +18,10 @@ from hatchway.core.values import not_portable
 from hatchway.sandboxes.monty.source import not_awaited
 
 _PLAIN = frozenset({bool, type(None), float, dt.date, dt.timedelta, Decimal})
+_IMMUTABLE = frozenset({bool, type(None), float})
+_SHORT, _LARGE = 200, 1 << 64
+_SUSPECT_ENDS = frozenset({">", ")", "]", "}"})
+"""How the text ends that stands for an object or a cycle."""
 _PLAIN_ZONES = frozenset({type(None), dt.timezone})
 _SMALL = 8
 """Bytes counted for a number, a date, a bracket."""
@@ -43,6 +47,8 @@ def into_guest(value: Any, *, root: str, limit: int) -> Any:
     Raises:
         ValueNotPortable: It, or a part of it, cannot cross or is too large; the message names the path from `root`.
     """
+    if _is_simple(value):
+        return value
     try:
         return _Inward(limit).copy(value, 0)
     except NotPortable as e:
@@ -135,7 +141,25 @@ def from_guest(value: Any, *, limit: int, tool_of: Callable[[int], str | None]) 
         NotPortable: It, or a part of it, is no data.
         TooLarge: Written out it takes more than the limit.
     """
+    if _is_simple(value):
+        return value
     return _Outward(limit, tool_of).copy(value, 0)[0]
+
+
+def arguments_from_guest(values: tuple[Any, ...], *, limit: int, tool_of: Callable[[int], str | None]) -> Any:
+    """As `from_guest`, quickly for the arguments most calls have."""
+    for value in values:
+        if not _is_simple(value):
+            return from_guest(values, limit=limit, tool_of=tool_of)
+    return values
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether a value needs no look: a number or a short plain text that is nobody's repr."""
+    kind = cast("type[Any]", type(value))
+    if kind is str:
+        return len(value) < _SHORT and value.isascii() and value[-1:] not in _SUSPECT_ENDS
+    return (kind is int and -_LARGE < value < _LARGE) or kind in _IMMUTABLE
 
 
 class _Outward:

@@ -33,18 +33,24 @@ class PipeChannel:
         return bool(self._poll.poll(seconds * 1000))
 
     def receive(self):
-        """The messages of one read; none when it ended inside a message. Raises EOFError at the end."""
+        """The lines of one read; none when it ended inside a message. Raises EOFError at the end."""
         data = os.read(self._read_fd, self._chunk)
         if not data:
             raise EOFError("the host closed the channel")
         self._chunk = LARGE if len(data) == self._chunk else SMALL
-        *lines, rest = data.split(b"\n")
-        if lines and self._half:
-            lines[0] = b"".join(self._half) + lines[0]
-            self._half = []
-        if rest:
-            self._half.append(rest)
+        lines = data.splitlines(True)
+        if self._half or not data.endswith(b"\n"):
+            self._join(lines)
         return lines
+
+    def _join(self, lines):
+        """Complete the line that was begun before, and keep the one that is begun now."""
+        rest = [] if lines[-1].endswith(b"\n") else [lines.pop()]
+        if lines:
+            lines[0] = b"".join(self._half) + lines[0]
+            self._half = rest
+        else:
+            self._half += rest
 
     def close(self):
         """Give both ends back."""

@@ -108,7 +108,7 @@ class Exchange:
             expected = b'{"type":"result","call_id":"%s","value":' % call_id
             if len(lines) == 1 and type(lines[0]) is bytes and lines[0].startswith(expected):
                 self.answers += 1
-                return {"type": "result", "value": codec.loads(lines[0][len(expected) : -1])}
+                return {"type": "result", "value": codec.loads(lines[0][len(expected) : -2])}
             return self._answer_among(lines, call_id)
         finally:
             self._leader = 0

@@ -15,12 +15,13 @@ Callback = Callable[["Wakeup"], Any]
 
 
 class Wakeup:
-    """Awaited by one task, once. Speaks the protocol by which a task waits for a future."""
+    """Awaited by one task at a time. Speaks the protocol by which a task waits for a future."""
 
-    _asyncio_future_blocking = False
+    __slots__ = ("_asyncio_future_blocking", "_callback", "_context", "_is_cancelled", "_is_set", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._asyncio_future_blocking = False
         self._callback: Callback | None = None
         self._context: Context | None = None
         self._is_set = self._is_cancelled = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import shutil
 import sys
 import types
 from typing import Any
@@ -34,34 +33,7 @@ def main() -> None:
         serve(read_fd, write_fd)
 
     guest._serve = sealed_serve
-    shutil.rmtree = remove_tree
     importlib.import_module(SPAWNER + ".spawner").main(int(sys.argv[3]), sys.argv[4])
-
-
-def remove_tree(folder: str, ignore_errors: bool = True) -> None:
-    """Remove what dead code has left, however deep and closed: `rmtree` recurses, and would end the spawner.
-
-    Directories are taken apart level by level, their own directories moved up, so that no path grows long.
-    """
-    moved = 0
-    todo = [folder]
-    while todo:
-        directory = todo.pop()
-        try:
-            os.chmod(directory, 0o700)
-            for entry in list(os.scandir(directory)):
-                if entry.is_dir(follow_symlinks=False):
-                    os.chmod(entry.path, 0o700)  # a directory nobody may write to cannot be moved
-                    moved += 1
-                    place = f"{folder}.{moved}"
-                    os.rename(entry.path, place)
-                    todo.append(place)
-                else:
-                    os.unlink(entry.path)
-            os.rmdir(directory)
-        except OSError:
-            if not ignore_errors:
-                raise
 
 
 def seal(description: dict[str, Any], kept: set[int]) -> None:

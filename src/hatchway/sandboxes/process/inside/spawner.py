@@ -12,7 +12,6 @@ import gc
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import time
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 from . import kernel, tree
 from .guest import be_guest, warm_up
+from .scratch import remove_tree
 from .supervisor import Supervisor
 
 FDS = 5
@@ -107,7 +107,7 @@ class Spawner:
             for fd in guests:
                 os.close(fd)
             Supervisor(control, self._lifeline, guest).run()
-            shutil.rmtree(request["cwd"], ignore_errors=True)
+            remove_tree(request["cwd"])
             status = 0
         finally:
             os._exit(status)
@@ -129,7 +129,7 @@ class Spawner:
             self._kill_strangers()
         for supervised in killed:
             kernel.tell(supervised.control, f"dead {int(signal.SIGKILL)}")
-            shutil.rmtree(supervised.cwd, ignore_errors=True)
+            remove_tree(supervised.cwd)
             os.close(supervised.control)
 
     def _kill_strangers(self) -> None:
