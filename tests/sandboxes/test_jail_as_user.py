@@ -21,7 +21,7 @@ if os.geteuid() != 0:
 
 @pytest.mark.parametrize("name", ["", "_files", "_limits", "_ends", "_landlock"])
 def test_as_an_ordinary_user(name: str) -> None:
-    real = os.path.realpath(sys.executable)
+    real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # not a copy in a venv
     python = sys.executable
     if not all(p.stat().st_mode & 1 for p in Path(real).parents):
         python = f"/usr/bin/python3.{sys.version_info.minor}"

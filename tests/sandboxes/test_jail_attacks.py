@@ -69,7 +69,7 @@ class Runner:
 def _interpreter(*, is_for_others: bool) -> tuple[str, str]:
     """A Python that can be reached, and the import path that gives it Hatchway."""
     path = os.pathsep.join([str(Path(__file__).parents[2] / "src"), sysconfig.get_paths()["purelib"]])
-    real = os.path.realpath(sys.executable)
+    real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # not a copy in a venv
     if not is_for_others or all(p.stat().st_mode & 1 for p in Path(real).parents):
         return sys.executable, path
     system = f"/usr/bin/python3.{sys.version_info.minor}"

@@ -180,7 +180,7 @@ def _first_flags() -> int:
 
 def _python_for(tier: str) -> str:
     """For root the landlock tier needs an interpreter that others can reach."""
-    real = os.path.realpath(sys.executable)
+    real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # not a copy in a venv
     if tier == "namespaces" or os.geteuid() != 0 or all(p.stat().st_mode & 1 for p in Path(real).parents):
         return sys.executable
     if not os.path.exists("/usr/bin/python3"):

@@ -25,7 +25,7 @@ if landlock.abi() < 6:
 
 def _python() -> str | None:
     """For root the code runs as a uid that must be let through to its interpreter."""
-    real = os.path.realpath(sys.executable)
+    real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # not a copy in a venv
     if os.geteuid() != 0 or all(p.stat().st_mode & 1 for p in Path(real).parents):
         return None
     if not os.path.exists("/usr/bin/python3"):

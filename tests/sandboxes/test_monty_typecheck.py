@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -115,6 +117,14 @@ async def test_workers_are_kept_for_a_few_sets_of_stubs(sandbox: MontySandbox) -
         await sandbox.type_check("f(1)", f"def f(x: int) -> int: ...  # {n}")
     assert len(shared.checks._idle) == KEPT
     assert len(shared._leases) == KEPT + others, "the older ones were given back"
+
+
+async def test_a_kept_worker_that_died_is_replaced(sandbox: MontySandbox) -> None:
+    await sandbox.type_check("find('a')", STUBS)
+    assert pool._pool is not None
+    os.kill(pool._pool.checks._idle[STUBS]._pid or 0, signal.SIGKILL)
+    assert "Expected `str`" in await refused(sandbox, "find(1)")
+    await sandbox.type_check("find('a')", STUBS)
 
 
 async def test_many_checks_at_once(sandbox: MontySandbox) -> None:

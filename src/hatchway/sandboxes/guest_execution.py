@@ -100,6 +100,8 @@ class GuestExecution(CodeExecution):
         while (event := self.poll()) is None:
             if self._asker is not None:
                 raise RuntimeError("next() is already being awaited")
+            if self._channel.read_early():
+                continue
             self._asker = Wakeup(asyncio.get_running_loop())
             try:
                 await self._asker

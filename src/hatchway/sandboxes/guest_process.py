@@ -86,6 +86,10 @@ class GuestChannel(Protocol):
         """Take what has arrived without waiting for the loop to notice."""
         ...
 
+    def read_early(self) -> bool:
+        """Take what has arrived, if it is worth a look; whether anything had."""
+        ...
+
     def detach(self) -> None:
         """The action has ended: stop listening."""
         ...

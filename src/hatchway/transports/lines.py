@@ -12,6 +12,10 @@ SMALL, LARGE = 4 * 1024, 64 * 1024
 """Bytes to ask for in one read: a large buffer costs more than a whole call, so only when the last read was full."""
 
 
+BURST, PATIENCE = 16, 16
+"""Early reads in a row before the loop has its turn, and reads left to the loop after one that came too early."""
+
+
 class LineSink(Protocol):
     """Who takes what is read. Called on the loop; nothing comes after `on_end`."""
 
@@ -42,6 +46,7 @@ class LineChannel:
         self._half: list[bytes] = []
         self._half_bytes = 0
         self._chunk = SMALL
+        self._hope = self._burst = 0
         self._is_reading = False
         self._unsent = bytearray()
         self._sent: asyncio.Future[None] | None = None
@@ -74,9 +79,25 @@ class LineChannel:
         self._loop = self._sink = None
 
     def read_available(self) -> None:
-        """Take what has arrived without waiting for the loop to notice."""
-        while self._sink is not None and self._on_readable():
+        """Take everything that has arrived, without waiting for the loop to notice."""
+        while self._sink is not None and self._read():
             pass
+
+    def read_early(self) -> bool:
+        """Take what has arrived, if it is worth a look; whether anything had.
+
+        On a busy machine the other side answers before the write that woke it returns, and a turn of the event loop
+        costs as much as the whole answer. Where that does not come true it is rarely tried, and after `BURST` times in
+        a row the loop has its turn.
+        """
+        self._hope += 1
+        if self._hope < 0 or self._burst >= BURST or not self._is_reading:
+            return False
+        if self._read():
+            self._burst += 1
+            return True
+        self._hope = -PATIENCE
+        return False
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
         """Write whole lines; None when all is written, else a future that is done when it is.
@@ -108,20 +129,22 @@ class LineChannel:
             os.close(fd)
         self._read_fd = self._write_fd = -1
 
-    def _on_readable(self) -> bool:
-        """Read once; whether there may be more."""
+    def _on_readable(self) -> None:
+        self._burst = 0
+        self._read()
+
+    def _read(self) -> bool:
+        """Read once; whether there was anything, if only the end."""
         try:
             data = os.read(self._read_fd, self._chunk)
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as e:
             self._end(_broken(e))
-            return False
+            return True
         if not data:
-            self._end(
-                TransportError("the channel ended inside a message") if self._half else EOFError("channel closed")
-            )
-            return False
+            self._end(TransportError("the channel ended inside a message") if self._half else EOFError("it was closed"))
+            return True
         self._chunk = LARGE if len(data) == self._chunk else SMALL
         lines = data.split(b"\n")
         rest = lines.pop()

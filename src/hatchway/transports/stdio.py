@@ -133,6 +133,8 @@ class StdinStdoutTransport(CallbackTransport):
                 return Idle(self._answered)
             if self._reader is not None:
                 raise RuntimeError("receive() is already being awaited")
+            if self.read_early():
+                continue
             self._reader = Wakeup(asyncio.get_running_loop())
             try:
                 await self._reader
@@ -223,6 +225,10 @@ class StdinStdoutTransport(CallbackTransport):
         """Take what has arrived without waiting for the loop to notice."""
         if self._channel is not None:
             self._channel.read_available()
+
+    def read_early(self) -> bool:
+        """Take what has arrived, if it is worth a look; whether anything had."""
+        return self._channel is not None and self._channel.read_early()
 
     def _forget_calls(self) -> None:
         self._pending.clear()

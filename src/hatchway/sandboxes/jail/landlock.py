@@ -23,6 +23,7 @@ from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
 from hatchway.sandboxes.process.spawner import Python, Spawner
 from hatchway.sandboxes.process.supervised import SupervisedProcess
+from hatchway.sandboxes.starting import started
 from hatchway.sandboxes.wall import landlock
 
 NEEDED_VERSION = 6
@@ -110,7 +111,7 @@ class LandlockTier:
         python = LandlockedPython(
             self._launch.interpreter.executable, False, json.dumps(self._launch.landlock_message())
         )
-        self._spawner = await asyncio.to_thread(Spawner, python)
+        self._spawner = await started(lambda: Spawner(python), Spawner.close)
         self._loop = asyncio.get_running_loop()
 
     async def make(self, quota: Quota) -> LandlockedProcess:

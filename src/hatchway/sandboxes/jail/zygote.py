@@ -12,6 +12,7 @@ from hatchway.sandboxes.jail.cgroups import Cgroup, Cgroups
 from hatchway.sandboxes.jail.launch import INSIDE, Launch
 from hatchway.sandboxes.jail.link import Link
 from hatchway.sandboxes.jail.refusals import refusal
+from hatchway.sandboxes.starting import started
 
 START_SECONDS = 30.0
 END_SECONDS = 5.0
@@ -44,7 +45,7 @@ class Zygote:
             SandboxUnavailable: The system refuses a part of the walls.
             SandboxCrashed: It died while starting.
         """
-        process, control = await asyncio.to_thread(_executed, launch)
+        process, control = await started(lambda: _executed(launch), _killed)
         cgroups = Cgroups.create()
         zygote = cls(process, Link(control), cgroups)
         try:
@@ -142,3 +143,10 @@ def _executed(launch: Launch) -> tuple[subprocess.Popen[bytes], socket.socket]:
             ours.close()
             raise SandboxUnavailable(f"{command[0]} cannot be started: {e}", hint=f"try: {command[0]} -V") from e
     return process, ours
+
+
+def _killed(made: tuple[subprocess.Popen[bytes], socket.socket]) -> None:
+    process, control = made
+    control.close()
+    process.kill()
+    process.wait()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
 import os
 import sys
 import threading
@@ -97,6 +98,11 @@ class Pool:
         await self._monty.__aexit__(None, None, None)
         self.discard()
 
+    def keep_forever(self) -> None:
+        """Never let go of Monty's objects: they kill their workers when they are freed, also in a forked child."""
+        for held in (self._monty, *[lease.session for lease in self._leases]):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+
     def discard(self) -> None:
         """Delete what was written to start workers."""
         self._command.remove()
@@ -106,7 +112,7 @@ _lock = threading.Lock()
 _users: WeakSet[object] = WeakSet()
 _pool: Pool | None = None
 _has_started = False
-_inherited: list[Pool | None] = []
+_is_forked = False
 
 
 async def join(user: object) -> Pool:
@@ -128,7 +134,7 @@ async def leave(user: object) -> None:
 
 def _open(user: object) -> Pool:
     global _pool, _has_started
-    if _inherited:
+    if _is_forked:
         raise SandboxUnavailable(
             "Monty was started before this process was forked, and does not work in the child",
             hint="start processes with multiprocessing's 'spawn' or 'forkserver'",
@@ -197,13 +203,11 @@ def _is_any_thread_running() -> bool:
 
 
 def _forget() -> None:
-    """In a forked child: Monty's threads are not there, and the pool is the parent's.
-
-    Dropping the pool would kill the parent's workers, so it is kept.
-    """
-    global _pool, _lock
-    if _has_started:
-        _inherited.append(_pool)
+    """In a forked child: Monty's threads are not there, and the pool is the parent's."""
+    global _pool, _lock, _is_forked
+    _is_forked = _has_started
+    if _pool is not None:
+        _pool.keep_forever()
     _pool, _lock = None, threading.Lock()
     _users.clear()
     atexit.unregister(_at_exit)

@@ -58,16 +58,23 @@ class TypeChecks:
         """
         turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with turns:
-            lease = self._idle.pop(stubs, None) or await self._lease(_LIMITS, stubs=stubs)
             try:
-                found = await _found(lease, code)
-            except BaseException:
-                await asyncio.shield(lease.dropped())
-                raise
-            for unneeded in self._kept(stubs, lease):
-                await unneeded.given_back()
+                found = await self._found(code, stubs)
+            except SandboxCrashed:  # perhaps its worker had died while it was kept: a fresh one decides
+                found = await self._found(code, stubs)
         if found is not None:
             raise found
+
+    async def _found(self, code: str, stubs: str) -> CodeExecutionError | None:
+        lease = self._idle.pop(stubs, None) or await self._lease(_LIMITS, stubs=stubs)
+        try:
+            found = await _found(lease, code)
+        except BaseException:
+            await asyncio.shield(lease.dropped())
+            raise
+        for unneeded in self._kept(stubs, lease):
+            await unneeded.given_back()
+        return found
 
     def _kept(self, stubs: str, lease: Lease) -> list[Lease]:
         """Keep the worker for the next check; those that must go for it."""

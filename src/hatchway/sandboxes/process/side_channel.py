@@ -57,6 +57,10 @@ class SideChannel:
         """As `StdinStdoutTransport.read_available`."""
         self._channel.read_available()
 
+    def read_early(self) -> bool:
+        """As `StdinStdoutTransport.read_early`; calls do not come by it."""
+        return False
+
     def detach(self) -> None:
         """The action has ended: nothing more is taken, and the other transport is stopped."""
         self._listener = None
