@@ -213,6 +213,8 @@ async def test_dataclasses_and_named_tuples_of_the_code_cross_as_plain_data(sand
     seen: list[Any] = []
     assert await output(sandbox, code, add=seen.append) == [{"x": 1, "tags": ["t"]}, (1, 2), None]
     assert seen == [{"x": 3, "tags": []}]
+    many = code.rpartition("[Point")[0] + "[Point(n, [n]) for n in range(50)]"
+    assert await output(sandbox, many) == [{"x": n, "tags": [n]} for n in range(50)]
 
 
 async def test_a_value_that_holds_itself_many_times_is_counted_not_walked(sandbox: MontySandbox) -> None:

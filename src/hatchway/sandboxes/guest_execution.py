@@ -125,12 +125,28 @@ class GuestExecution(CodeExecution):
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says; also a value past `Limits.value_bytes` cannot cross."""
         call_id = self._pending_id(call_id)
-        await self._answer(call_id, lambda: self._channel.answer(value, call_id))
+        sending = None
+        try:
+            if self._is_alive:
+                sending = self._channel.answer(value, call_id)
+        except TransportError:
+            pass  # it died just now, and `next` will tell
+        self._go_on(call_id)
+        if sending is not None:
+            await _sent(sending)
 
     async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
         """As the contract says."""
         call_id = self._pending_id(call_id)
-        await self._answer(call_id, lambda: self._channel.answer_error(error, call_id))
+        sending = None
+        try:
+            if self._is_alive:
+                sending = self._channel.answer_error(error, call_id)
+        except TransportError:
+            pass  # it died just now, and `next` will tell
+        self._go_on(call_id)
+        if sending is not None:
+            await _sent(sending)
 
     @property
     def is_over(self) -> bool:
@@ -169,39 +185,36 @@ class GuestExecution(CodeExecution):
             raise ValueError(f"no pending call {call_id!r}")
         return call_id
 
-    async def _answer(self, call_id: str, send: Callable[[], asyncio.Future[None] | None]) -> None:
-        sending = None
-        if self._end is None and self._why is None:  # otherwise the guest is dead and `next` will tell
-            try:
-                sending = send()
-            except TransportError:
-                pass  # it died just now
-            self._answered += 1
-            self._is_idle = False
-            self._clock.run()
+    @property
+    def _is_alive(self) -> bool:
+        """Whether the code runs, as far as anybody knows; an answer to dead code is dropped."""
+        return self._end is None and self._why is None
+
+    def _go_on(self, call_id: str) -> None:
+        """The call is answered, so the code does not wait any more."""
         del self._pending[call_id]
-        if sending is not None:
-            try:
-                await asyncio.shield(sending)
-            except TransportError:
-                pass
+        self._answered += 1
+        self._is_idle = False
+        if self._is_alive:
+            self._clock.run()
 
     def _on_said(self, batch: list[Said], claim: int | None) -> None:
         """Take in what the guest says. It may say anything, at any time."""
         for said in batch:
-            if self._end is None and self._why is None:
+            if not self._is_alive:
+                break
+            if isinstance(said, FunctionCall):
+                self._on_call(said)
+            else:
                 self._take(said)
-        is_alive = self._end is None and self._why is None
-        if is_alive and claim is not None and claim == self._answered and self._pending:
+        if claim is not None and claim == self._answered and self._pending and self._is_alive:
             self._is_idle = True
             self._clock.stand()
         if self._asker is not None:
             self._asker.wake()
 
-    def _take(self, said: Said) -> None:
+    def _take(self, said: Completed | Failed | EOFError | TransportError) -> None:
         match said:
-            case FunctionCall():
-                self._on_call(said)
             case Completed(output=output):
                 self._finish(lambda: self._result(output))
             case Failed():
@@ -235,7 +248,7 @@ class GuestExecution(CodeExecution):
 
     def _on_silence(self) -> None:
         """The channel is closed and nobody is dead: whatever the guest does, it can no longer tell."""
-        if self._end is None and self._why is None:
+        if self._is_alive:
             self._is_silent = True
             self._process.kill()
 
@@ -251,7 +264,7 @@ class GuestExecution(CodeExecution):
 
     def _strike(self, why: HatchwayError) -> None:
         """Kill the code; once it is dead, `next` raises `why`."""
-        if self._end is None and self._why is None:
+        if self._is_alive:
             self._why = why
             self._is_idle = False  # it waits for nobody any more
             self._clock.stop()
@@ -306,6 +319,13 @@ class GuestExecution(CodeExecution):
     def _wake(self) -> None:
         if self._asker is not None:
             self._asker.wake()
+
+
+async def _sent(sending: asyncio.Future[None]) -> None:
+    try:
+        await asyncio.shield(sending)
+    except TransportError:
+        pass  # it died meanwhile, and `next` will tell
 
 
 def _over(limit: str, message: str) -> CodeLimitError:

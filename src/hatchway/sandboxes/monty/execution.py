@@ -25,6 +25,7 @@ from hatchway.sandboxes.monty.checkpoint import Checkpoint
 from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.files import Files
 from hatchway.sandboxes.monty.intake import Intake
+from hatchway.sandboxes.monty.inward import into_guest
 from hatchway.sandboxes.monty.landing import Landing
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.ledger import Ledger
@@ -32,7 +33,6 @@ from hatchway.sandboxes.monty.machine import Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.printed import Printed
 from hatchway.sandboxes.monty.source import Source
-from hatchway.sandboxes.monty.values import into_guest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ from hatchway.sandboxes.monty import failures
 from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import LATER
 from hatchway.sandboxes.monty.offer import Offer
+from hatchway.sandboxes.monty.outward import arguments_from_guest, from_guest
 from hatchway.sandboxes.monty.source import Source, not_awaited
-from hatchway.sandboxes.monty.values import TooLarge, arguments_from_guest, from_guest
+from hatchway.sandboxes.monty.values import TooLarge
 
 
 class Intake:

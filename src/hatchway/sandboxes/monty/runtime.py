@@ -18,12 +18,12 @@ from hatchway.sandboxes.monty import pool
 from hatchway.sandboxes.monty.checkpoint import Checkpoint, SessionCheckpoint
 from hatchway.sandboxes.monty.execution import Action, MontyExecution
 from hatchway.sandboxes.monty.files import Files
+from hatchway.sandboxes.monty.inward import into_guest
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.machine import Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.printed import Printed
 from hatchway.sandboxes.monty.session import MontySession
-from hatchway.sandboxes.monty.values import into_guest
 
 T = TypeVar("T")
 _NO_LIMIT = 10**9

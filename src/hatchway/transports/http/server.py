@@ -35,8 +35,17 @@ class HttpServer:
     async def open(self, host: str, port: int) -> None:
         """Bind and listen; port 0 takes a free one. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), host, port, backlog=MAX_CONNECTIONS)
-        self.port = self._server.sockets[0].getsockname()[1]
+        # Started in a second step: cancelled in the midst of `create_server`, a listening socket would be lost.
+        server = await loop.create_server(
+            lambda: Connection(self), host, port, backlog=MAX_CONNECTIONS, start_serving=False
+        )
+        try:
+            await server.start_serving()
+        except BaseException:
+            server.close()
+            raise
+        self._server = server
+        self.port = server.sockets[0].getsockname()[1]
 
     async def close(self, *, answer: bool = False) -> None:
         """Stop listening and close every connection; what is already answered gets a second to be delivered.
