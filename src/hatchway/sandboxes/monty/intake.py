@@ -49,7 +49,10 @@ class Intake:
         if (error := self._ledger.enter(call)) is not None:
             return error
         if is_async:
-            self._ledger.postpone(call, stop)
+            if stop.allow_eager_await:  # awaited right here: the host can begin while the code gets there
+                self._ledger.hand_out(call)
+            else:
+                self._ledger.postpone(call, stop)
             return LATER
         self._ledger.start()  # the code stands here, and other tasks of it may stand at theirs
         self._ledger.hand_out(call)

@@ -16,8 +16,8 @@ from hatchway.sandboxes.monty.failures import over
 class Ledger:
     """Who was called, and which calls are unanswered, oldest first.
 
-    An async call starts when the code stands for the first time after it was made, not at once: the code that made it
-    may still go wrong about it. One that is never awaited has then mostly not started, and is told as an error.
+    An async call that is not awaited on the spot starts when the code next stands: it may be meant for a gather, or be
+    forgotten. One that is never awaited has mostly not started then, and is told as an error.
 
     Args:
         limits: Those of the action.
@@ -61,6 +61,8 @@ class Ledger:
 
     def start(self) -> None:
         """The code stands: hand out what was kept."""
+        if not self.unstarted:
+            return
         for call in self.unstarted.values():
             self.hand_out(call)
         self.unstarted.clear()

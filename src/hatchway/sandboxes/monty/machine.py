@@ -148,7 +148,6 @@ class Machine:
 
     def _landed(self, flight: asyncio.Future[pm.AsyncSnapshot]) -> None:
         self._flight = None
-        self._clock.stand()
         try:
             stop = flight.result()
             if not self._is_over:

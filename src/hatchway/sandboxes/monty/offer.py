@@ -37,11 +37,11 @@ class Offer:
 
     def name_of(self, stop: pm.AsyncFunctionSnapshot) -> str:
         """The full name of what the code called, such as `server.tool`."""
-        return self._full_name(str(stop.function_name), stop.object_id)
+        return str(stop.function_name) if (space := stop.object_id) is None else self._member(space, stop.function_name)
 
     def value_of(self, stop: pm.AsyncNameLookupSnapshot) -> Any:
         """What a name the code reads stands for: a tool to pass around, a namespace, or None."""
-        name = self._full_name(stop.variable_name, stop.object_id)
+        name = stop.variable_name if (space := stop.object_id) is None else self._member(space, stop.variable_name)
         if name in self.styles:
             return _reference(name)
         return _space(name) if _space_id(name) in self._spaces else None
@@ -55,8 +55,8 @@ class Offer:
         meant = f"; did you mean {' or '.join(close)}?" if close else ""
         return {"exc_type": "AttributeError", "message": f"{space} has no tool {member!r}{meant}"}
 
-    def _full_name(self, name: str, space: UUID | None) -> str:
-        return f"{self._spaces.get(space, '?')}.{name}" if space else name
+    def _member(self, space: UUID, name: str) -> str:
+        return f"{self._spaces.get(space, '?')}.{name}"
 
 
 def _paths(names: Iterable[str]) -> set[str]:

@@ -26,7 +26,7 @@ MOST_WORKERS = 128
 """Executions alive at one time; more of them wait for a worker."""
 PRINT_SECONDS = 0.001
 """Seconds a worker may keep what was printed; it is lost if the worker is killed in the meantime."""
-DEADLINE_GRACE = 0.03
+DEADLINE_GRACE = 0.02
 """Seconds past its limit after which a worker that does not stop by itself is killed."""
 
 

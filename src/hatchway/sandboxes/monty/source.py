@@ -37,7 +37,7 @@ class Source:
 
     def style_fault(self, tool: str, stop: pm.AsyncFunctionSnapshot, *, is_async: bool) -> str:
         """What is wrong with the style of this call, naming the right one; empty when nothing is."""
-        if not is_async and not self._has_await:
+        if stop.allow_eager_await if is_async else not self._has_await:
             return ""
         position = stop.position
         if position.filename != self._name:
