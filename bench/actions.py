@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from calls import MONTY, OWN, PLAIN, PROCESS
+from calls import MONTY, OTHERS, OWN, PLAIN, PROCESS
 from rounds import Contender, Samples, contenders, interleaved
 from tables import Section, Target, duration
 
@@ -16,6 +16,7 @@ OURS = {
     PROCESS: "hatchway_gate process async",
     OWN: "monty_pull async",
     PLAIN: "plain_child",
+    **OTHERS,
 }
 NOTE = """\
 Warm: the first action of each contender is not counted. `1 + 1` in a fresh interpreter state (the floor is

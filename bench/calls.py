@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from math import isnan, nan
 from statistics import median
 
 from rounds import Contender, Samples, contenders, interleaved
 from tables import Section, Target, duration, times
 
+from hatchway.sandboxes.registry import ROWS
+
+COMPARED = ("monty", "process")
+"""The backends with a target."""
 PLAIN = "plain JSON-lines child"
 RAW = "Hatchway stdio transport, no gate"
 PROCESS = "Hatchway process, `async def` tool"
@@ -17,6 +22,8 @@ OWN = "Monty's own pull loop, `async def` tool"
 OWN_DEF = "Monty's own pull loop, `def` tool"
 MONTY = "Hatchway monty, `async def` tool"
 MONTY_DEF = "Hatchway monty, `def` tool"
+OTHERS = {f"Hatchway {name}, `async def` tool": f"hatchway_gate {name} async" for name in ROWS if name not in COMPARED}
+"""The other registered backends; one that is not usable here is left out when it does not start."""
 OURS = {
     PLAIN: "plain_child",
     RAW: "raw_transport",
@@ -26,6 +33,7 @@ OURS = {
     MONTY: "hatchway_gate monty async",
     OWN_DEF: "monty_pull def",
     MONTY_DEF: "hatchway_gate monty def",
+    **OTHERS,
 }
 RATIOS = (
     (PROCESS, PLAIN, 3.0),
@@ -66,12 +74,14 @@ def _numbers(samples: Samples) -> tuple[float, float, float]:
 
 def _target(measured: Mapping[str, Sequence[float]], one: str, other: str, limit: float) -> Target:
     known = one in measured and other in measured
-    values = _ratios(measured[one], measured[other]) if known else ()
-    return Target(what=f"{one} ÷ {other}", limit=limit, unit="×", values=values)
+    values = _ratios(measured[one], measured[other]) if known else []
+    judged = 1 if values and isnan(values[0]) else 0
+    return Target(what=f"{one} ÷ {other}", limit=limit, unit="×", values=values, judged=judged)
 
 
 def _ratios(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    return [x / y for x, y in zip(one, other, strict=True)]
+    """Number by number; not a number where a platform does not tell the CPU of another process."""
+    return [x / y if y else nan for x, y in zip(one, other, strict=True)]
 
 
 if __name__ == "__main__":

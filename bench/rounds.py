@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from peers import HERE, environment, installed
 
+ALL = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+ONE = {max(ALL)} if ALL else set[int]()
+"""The core that is kept busy; where a process cannot be confined, busy rounds are as the others."""
 SPINNER = "import os\nos.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
 
 
@@ -80,27 +83,30 @@ def contenders(ours: Mapping[str, str]) -> Generator[list[Contender]]:
 
 def interleaved(found: Sequence[Contender], job: str, n: int, *, busy: int = 0, idle: int = 0) -> dict[str, Samples]:
     """Every contender that can do the job, measured in turns: so many rounds on one core kept awake, so many free."""
-    able = [contender for contender in found if job in contender.jobs and _warmed(contender, job, n)]
-    samples = {contender.name: Samples() for contender in able}
-    core = _last_core()
-    if core is None:
-        busy, idle = 0, busy + idle
-    else:
-        with _spinning(core):
-            for contender in able * busy:
-                _confine(contender.process.pid, {core})
-                samples[contender.name].busy.extend(contender.measure(job, n))
-                _confine(contender.process.pid, os.sched_getaffinity(0))
-    for contender in able * idle:
-        samples[contender.name].idle.extend(contender.measure(job, n))
-    return samples
+    able = [(contender, Samples()) for contender in found if job in contender.jobs]
+    able = [each for each in able if _measured(each[0], job, n, [])]  # the first time pays for caches
+    with _spinning() if busy and ONE else nullcontext():
+        for _ in range(busy):
+            able = [each for each in able if _confined(each[0], job, n, each[1].busy)]
+    for _ in range(idle):
+        able = [each for each in able if _measured(each[0], job, n, each[1].idle)]
+    return {contender.name: samples for contender, samples in able}
 
 
-def _warmed(contender: Contender, job: str, n: int) -> bool:
-    """The first time pays for caches and compiled files, and shows whether it works at all."""
+def _confined(contender: Contender, job: str, n: int, where: list[float]) -> bool:
+    """As `_measured`, with all of the contender on one core."""
+    _confine(contender.process.pid, ONE)
     try:
-        contender.measure(job, n)
-    except RuntimeError as e:
+        return _measured(contender, job, n, where)
+    finally:
+        _confine(contender.process.pid, ALL)
+
+
+def _measured(contender: Contender, job: str, n: int, where: list[float]) -> bool:
+    """Measure once; a contender that fails is left out from then on."""
+    try:
+        where.extend(contender.measure(job, n))
+    except (RuntimeError, OSError) as e:
         print(f"{e}: left out of {job}", file=sys.stderr)
         return False
     return True
@@ -128,17 +134,11 @@ def _ready(contender: Contender) -> bool:
     return True
 
 
-def _last_core() -> int | None:
-    if not hasattr(os, "SCHED_IDLE"):
-        return None
-    return max(os.sched_getaffinity(0))
-
-
 @contextmanager
-def _spinning(core: int) -> Generator[None]:
-    """Keep a core awake with work of idle priority: it yields at once, but the core need not be woken."""
+def _spinning() -> Generator[None]:
+    """Keep the one core awake with work of idle priority: it yields at once, but the core need not be woken."""
     spinner = subprocess.Popen([sys.executable, "-I", "-S", "-c", SPINNER])
-    os.sched_setaffinity(spinner.pid, {core})
+    os.sched_setaffinity(spinner.pid, ONE)
     try:
         yield
     finally:

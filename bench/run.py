@@ -18,10 +18,10 @@ import calls
 import coverage
 import startup
 import steady
-from rounds import Contender, contenders
+from rounds import contenders
 from tables import Section
 
-CONTESTS = {"calls": calls.report, "actions": actions.report}
+CONTESTS = {"calls": calls, "actions": actions}
 """Measured on contenders, which are started once for both."""
 REPORTS: dict[str, Callable[..., Section]] = {
     "steady": steady.report,
@@ -50,26 +50,20 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _sections(names: Sequence[str], *, quick: bool) -> Iterator[Section]:
-    contests = [name for name in CONTESTS if name in names]
-    if contests:
-        with contenders({**calls.OURS, **actions.OURS}) as found:
-            yield from (_contest(name, found, quick=quick) for name in contests)
+    if contests := [CONTESTS[name] for name in CONTESTS if name in names]:
+        ours = {name: script for contest in contests for name, script in contest.OURS.items()}
+        with contenders(ours) as found:
+            for contest in contests:
+                others = ours.keys() - contest.OURS.keys()
+                yield contest.report([each for each in found if each.name not in others], quick=quick)
     yield from (REPORTS[name](quick=quick) for name in REPORTS if name in names)
-
-
-def _contest(name: str, found: Sequence[Contender], *, quick: bool) -> Section:
-    wanted = {"calls": calls.OURS, "actions": actions.OURS}[name]
-    ours = {**calls.OURS, **actions.OURS}
-    return CONTESTS[name]([c for c in found if c.name in wanted or c.name not in ours], quick=quick)
 
 
 def _machine() -> str:
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    return (
-        f"# Numbers\n\nHatchway {version('hatchway')}, Monty {version('pydantic-monty')}, Python "
-        f"{platform.python_version()}, Linux {platform.release()}, {os.cpu_count()} cores, load {load}. "
-        "Times depend on the machine; compare the rows of one run with each other."
-    ).replace("Linux", platform.system())
+    versions = f"Hatchway {version('hatchway')}, Monty {version('pydantic-monty')}, Python {platform.python_version()}"
+    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, load {load}"
+    return f"# Numbers\n\n{versions}, {machine}. Compare the rows of one run with each other, never two runs."
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 from tables import Section, Target, duration
 
-from hatchway import CodeMode, CodeTimeoutError, Limits
+from hatchway import CodeExecutionError, CodeMode, CodeTimeoutError, Limits
 from hatchway.core.events import AgentEvent
 from hatchway.sandboxes.registry import available
 
@@ -170,6 +170,9 @@ async def _overshoot(name: str, code: str) -> float:
             await mode.run(code)
         except CodeTimeoutError:
             over = time.perf_counter()
+        except CodeExecutionError as e:
+            print(f"{name}: the code should have run out of time: {e}", file=sys.stderr)
+            return math.inf
         else:
             return math.inf
         return math.inf if _is_left() or not begun else max(over - begun - WALL, 0.0)

@@ -254,9 +254,21 @@ def test_a_mount_outside_input_is_refused(tmp_path: Path) -> None:
         ProcessSandbox(file_mounts=[(tmp_path, "/etc/x")])
 
 
-async def test_an_interpreter_that_is_not_there() -> None:
-    async with ProcessSandbox(python="/nowhere/python3") as sandbox:
-        with pytest.raises(SandboxUnavailable, match="/nowhere/python3 cannot be started: No such file or directory"):
+@pytest.mark.parametrize(
+    ("python", "why"), [("/nowhere/python3", "No such file or directory"), ("/bin/false", "it ended with exit code 1")]
+)
+async def test_an_interpreter_that_is_none(python: str, why: str, tmp_path: Path) -> None:
+    async with ProcessSandbox(python=python, workspace_root=tmp_path) as sandbox:
+        with pytest.raises(SandboxUnavailable) as raised:
+            await sandbox.execute("1")
+    assert raised.value.message == f"{python} cannot run guests: {why}"
+    assert raised.value.hint == "give a Python of at least 3.9: ProcessSandbox(python='/usr/bin/python3')"
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_no_folder_can_be_made() -> None:
+    async with ProcessSandbox(workspace_root="/nowhere") as sandbox:
+        with pytest.raises(SandboxUnavailable, match="no folder for the code can be made"):
             await sandbox.execute("1")
 
 
@@ -281,6 +293,24 @@ async def test_memory_of_one_process(sandbox: ProcessSandbox) -> None:
     assert "MemoryError" in error.message
     code = "try:\n    b'x' * 400_000_000\nexcept MemoryError:\n    told = 'caught'\ntold"
     assert (await run(sandbox, code, limits=limits)).output == "caught"
+
+
+def test_an_on_output_that_raises_is_told_to_the_loop_and_harms_nothing_else() -> None:
+    told: list[str] = []
+
+    async def main() -> ExecutionResult:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(f"{context['message']}: {context['exception']}"))
+
+        def broken(stream: str, text: str) -> None:
+            raise ValueError(text)
+
+        async with ProcessSandbox() as sandbox:
+            return await run(sandbox, "print(1)\nping()\nprint(2)\n3", {"ping": lambda: None}, on_output=broken)
+
+    result = asyncio.run(main())
+    assert (result.output, result.stdout) == (3, "1\n2\n")
+    assert told == ["on_output failed: 1\n"]
 
 
 def test_successive_event_loops_share_a_sandbox() -> None:
@@ -308,7 +338,13 @@ def test_a_loop_may_end_while_code_runs() -> None:
     assert asyncio.run(go_on()) == 5
 
 
-async def test_the_spawners_death_ends_what_runs_and_not_what_comes(sandbox: ProcessSandbox) -> None:
+async def test_the_spawners_death_ends_what_runs_and_not_what_comes(tmp_path: Path) -> None:
+    async with ProcessSandbox(workspace_root=tmp_path) as sandbox:
+        await _killed_spawner(sandbox)
+    _until(lambda: not any(tmp_path.iterdir()))
+
+
+async def _killed_spawner(sandbox: ProcessSandbox) -> None:
     async with started(sandbox, "ping()", ["ping"]) as execution:
         await next_call(execution)
         os.kill(spawner_for(this_python()).pid, signal.SIGKILL)

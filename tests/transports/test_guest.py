@@ -409,3 +409,21 @@ async def test_a_plain_call_right_after_an_awaited_one(sandbox: ProcessSandbox) 
     """
     result = await run(sandbox, code, {"lookup": lookup, "ask": lambda n: -n})
     assert result.output == [[n, -n, n + 10] for n in range(4)]
+
+
+@pytest.mark.parametrize("form", ["[x]", "(x,)", "{'a': x}", "{1: x}", "frozenset([x])"])
+async def test_nesting_crosses_or_is_refused_at_the_call(sandbox: ProcessSandbox, form: str) -> None:
+    code = f"""
+        x, told = 0, None
+        for n in range(250):
+            x = {form}
+            try:
+                assert echo(x) == x
+            except TypeError as e:
+                told = str(e)
+                break
+        [n, told]
+    """
+    depth, told = (await run(sandbox, code, {"echo": lambda x: x})).output
+    assert depth > 60
+    assert told.endswith("is nested deeper than 200 levels, or contains itself")

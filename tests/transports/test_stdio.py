@@ -310,3 +310,22 @@ async def test_asking_twice_at_a_time_is_refused_and_a_cancelled_question_loses_
             await asking
         os.write(write_fd, call_line("1"))
         assert (await transport.wait_for_call()).call_id == "1"
+
+
+async def test_the_loop_has_its_turns_while_a_guest_calls_without_a_pause() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with running("for i in range(2000):\n    add(i)") as transport:
+        counting = asyncio.create_task(count())
+        for _ in range(2000):
+            await transport.wait_for_call()
+            await transport.send_result(None)
+        counting.cancel()
+        await transport.wait_for_completion()
+    assert turns > 2000 / 32

@@ -8,6 +8,7 @@ import base64
 import json
 
 MAX_DEPTH = 200
+AROUND = 8  # levels of the message around a value, and of the innermost tag
 PLAIN_INT_BITS = 8192  # CPython refuses int <-> decimal text past 4300 digits; larger ones travel as hex
 _SMALL = 1 << 62
 _MARK = b'"$"'
@@ -89,7 +90,7 @@ def pack(value, depth=0):
     if kind is dict:
         return _pack_dict(value, depth)
     if kind is tuple:
-        return {"$": "tuple", "v": _pack_items(value, depth)}
+        return {"$": "tuple", "v": _pack_items(value, depth + 1)}  # a tag is a level too, as `unpack` counts
     return _pack_other(value, kind, depth)
 
 
@@ -124,8 +125,8 @@ def _pack_dict(value, depth):
 def _pack_pairs(value, depth):
     pairs = []
     for key, item in dict.items(value):
-        packed_key = pack(key, depth + 1)
-        pairs.append([packed_key, pack(item, depth + 1)])
+        packed_key = pack(key, depth + 3)
+        pairs.append([packed_key, pack(item, depth + 3)])
     return pairs
 
 
@@ -133,7 +134,7 @@ def _pack_other(value, kind, depth):
     if kind is bytes or issubclass(kind, (bytes, bytearray, memoryview)):
         return {"$": "bytes", "v": base64.b64encode(bytes(value)).decode("ascii")}
     if issubclass(kind, (set, frozenset)):
-        members = sorted(_pack_items(value, depth), key=_encode)  # an order that does not depend on the hash seed
+        members = sorted(_pack_items(value, depth + 1), key=_encode)  # an order that does not depend on the hash seed
         return {"$": "frozenset" if issubclass(kind, frozenset) else "set", "v": members}
     scalar = _pack_scalar(value, kind)
     if scalar is not None:
@@ -195,11 +196,11 @@ def unpack(value, depth=0):
     """The value a packed form stands for. Raises Malformed."""
     kind = type(value)
     if kind is list:
-        if depth > MAX_DEPTH:
+        if depth > MAX_DEPTH + AROUND:
             raise Malformed("nested deeper than %d levels" % MAX_DEPTH)
         return [unpack(item, depth + 1) for item in value]
     if kind is dict:
-        if depth > MAX_DEPTH:
+        if depth > MAX_DEPTH + AROUND:
             raise Malformed("nested deeper than %d levels" % MAX_DEPTH)
         if "$" not in value:
             return {key: unpack(item, depth + 1) for key, item in value.items()}

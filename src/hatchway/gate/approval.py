@@ -25,7 +25,8 @@ class Verdict:
     reason: str = ""
 
 
-_RUN = Verdict("run")
+NOBODY_ASKS = Verdict("run")
+"""The tool allows itself and no rule speaks about the call: the common case."""
 _RUN_BY_RULE = Verdict("run", "rule")
 
 
@@ -55,7 +56,7 @@ def verdict(
         return _RUN_BY_RULE
     if asks_all or approval == "ask":
         return Verdict("ask", "tool")
-    return Verdict("ask", "rule") if rule is not None else _RUN
+    return Verdict("ask", "rule") if rule is not None else NOBODY_ASKS
 
 
 async def ask(approve: ApproveCallback, call: FunctionCall, off_loop: OffLoop[Any]) -> Decision:

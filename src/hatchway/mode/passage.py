@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -80,14 +80,15 @@ class Passage:
             raise ToolDenied(found.reason)
         return changed
 
-    async def run(self, admitted: Admitted, run_id: str) -> Any:
-        """What the tool returns.
+    def run(self, admitted: Admitted, run_id: str) -> Coroutine[Any, Any, Any]:
+        """What the tool returns, once awaited.
 
         Raises:
             ToolError: The tool raised, timed out or was cancelled.
         """
-        if not admitted.tool.sequential:
-            return await self._run(admitted, run_id)
+        return self._run_alone(admitted, run_id) if admitted.tool.sequential else self._run(admitted, run_id)
+
+    async def _run_alone(self, admitted: Admitted, run_id: str) -> Any:
         async with self._one_at_a_time:
             return await self._run(admitted, run_id)
 
@@ -115,9 +116,10 @@ class Passage:
         except (Exception, SystemExit) as e:
             raise _tool_failed(e) from e
 
-    async def _invoke(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
-        if tool.is_async:
-            return await tool.func(**arguments)
+    def _invoke(self, tool: Tool, arguments: Mapping[str, Any]) -> Awaitable[Any]:
+        return tool.func(**arguments) if tool.is_async else self._in_thread(tool, arguments)
+
+    async def _in_thread(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
         value: Any = await self._threads.run(partial(tool.func, **arguments))
         return await value if inspect.isawaitable(value) else value
 

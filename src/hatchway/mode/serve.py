@@ -14,6 +14,7 @@ from hatchway.core.errors import CheckpointRefused, ToolDenied, ToolError, Value
 from hatchway.core.events import AgentEvent, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.sandbox import CodeExecution
 from hatchway.core.values import copied
+from hatchway.gate.approval import NOBODY_ASKS, Verdict
 from hatchway.mode.passage import Admitted, Passage
 from hatchway.trace.otel import call_span
 
@@ -52,7 +53,8 @@ class CallServer:
         """Answer a call, or hold it for a person."""
         try:
             admitted = self._passage.admit(call)
-            allowed = await self._decide(admitted)
+            found = self._passage.verdict(admitted)
+            allowed = admitted if found is NOBODY_ASKS else await self._decide(admitted, found)
         except ToolError as e:
             return await self._refuse(call, e, seconds=0.0)
         if allowed is not None:
@@ -73,8 +75,7 @@ class CallServer:
             return await self._refuse(held.admitted.call, e, seconds=0.0)
         await self._run(allowed)
 
-    async def _decide(self, admitted: Admitted) -> Admitted | None:
-        found = self._passage.verdict(admitted)
+    async def _decide(self, admitted: Admitted, found: Verdict) -> Admitted | None:
         match found.kind:
             case "run":
                 if found.by == "rule":

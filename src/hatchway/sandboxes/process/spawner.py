@@ -20,6 +20,9 @@ from hatchway.core.errors import SandboxUnavailable
 from hatchway.transports.stdio import GUEST
 
 INSIDE = Path(__file__).parent / "inside" / "__main__.py"
+START_SECONDS = 30.0
+"""How long an interpreter may take to load what guests need."""
+HINT = "give a Python of at least 3.9: ProcessSandbox(python='/usr/bin/python3')"
 RETRY_SECONDS = 0.002
 """Between two attempts to ask a spawner whose socket is full."""
 CLEAN_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
@@ -46,23 +49,15 @@ class Spawner:
 
     def __init__(self, python: Python) -> None:
         ours, theirs = socket.socketpair()
+        command = [*python.argv, str(INSIDE), str(theirs.fileno()), str(GUEST)]
         try:
-            self._process = subprocess.Popen(
-                [*python.argv, str(INSIDE), str(theirs.fileno()), str(GUEST)],
-                pass_fds=[theirs.fileno()],
-                env=CLEAN_ENVIRONMENT,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self._process = _started(command, theirs.fileno())
+            theirs.close()
+            ours.settimeout(START_SECONDS)
+            _wait_until_ready(self._process, ours)
         except OSError as e:
             ours.close()
-            raise SandboxUnavailable(
-                f"{python.executable} cannot be started: {os.strerror(e.errno or 0)}",
-                hint="give a Python of at least 3.9: ProcessSandbox(python='/usr/bin/python3')",
-            ) from None
+            raise SandboxUnavailable(f"{python.executable} cannot run guests: {e.strerror or e}", hint=HINT) from None
         finally:
             theirs.close()
         ours.setblocking(False)
@@ -123,6 +118,39 @@ class Spawner:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _started(command: Sequence[str], fd: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        pass_fds=[fd],
+        env=CLEAN_ENVIRONMENT,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+    """Until it has said that it can fork.
+
+    Raises:
+        OSError: It ended, or took too long.
+    """
+    assert process.stderr is not None
+    with process.stderr as stderr:
+        try:
+            if ours.recv(1):
+                return
+            said = stderr.read().decode("utf-8", "replace").strip().splitlines()
+            code = process.wait()
+            raise OSError(said[-1] if said else f"it ended with exit code {code}")
+        except TimeoutError:
+            process.kill()
+            process.wait()
+            raise OSError(f"it was not ready after {START_SECONDS:g} s") from None
 
 
 _spawners: dict[Python, Spawner] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.process.inside import tree
+from hatchway.sandboxes.process.inside.scratch import remove_tree
 from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.transports.stdio import StdinStdoutTransport
 
@@ -85,7 +85,7 @@ class SupervisedProcess:
             self._number = await self._spawner.spawn(cwd, env, self._theirs)
         except BaseException:
             self.close()
-            shutil.rmtree(cwd, ignore_errors=True)
+            remove_tree(cwd)
             raise
         self._close_theirs()
 
@@ -135,6 +135,8 @@ class SupervisedProcess:
         self.transport.close()
         for fd in (self._control, self.stdout_fd, self.stderr_fd):
             os.close(fd)
+        if self._loop is None and self.cwd:
+            _remove_empty(self.cwd)  # a spare: its supervisor does that too, unless the spawner died before
         if self._gone is not None and not self._gone.done() and not self.is_stranded:
             self._gone.set_result(None)
 
@@ -162,7 +164,9 @@ class SupervisedProcess:
         for line in lines:
             self._on_line(line)
         if not data:
-            self._die(Death(is_crash=True))
+            if self._death is None:
+                remove_tree(self.cwd)  # nobody is left who would
+                self._die(Death(is_crash=True))
             self.close()
 
     def _on_line(self, line: bytes) -> None:
@@ -216,6 +220,13 @@ def _descriptors() -> tuple[list[int], list[int]]:
     in_read, in_write, out_read, out_write, *printed = opened
     ours = [in_read, out_write, printed[0], printed[2], control.detach()]
     return ours, [out_read, in_write, printed[1], printed[3], their_control.detach()]
+
+
+def _remove_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # already gone
 
 
 def _death(status: int, reason: str) -> Death:

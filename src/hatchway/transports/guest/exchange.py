@@ -264,6 +264,8 @@ class Exchange:
 
     def wait_for_rest(self, has_come):
         """Look now and then whether the other threads have come to rest too, until `has_come(seconds)`."""
+        if self._claimed == self.answers:
+            return None
         pause = FIRST_LOOK
         self.claim()
         while self._claimed != self.answers and self._closed is None:

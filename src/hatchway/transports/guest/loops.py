@@ -15,27 +15,27 @@ class LoopCalls:
 
     def __init__(self, loop, exchange):
         self.loop = loop
+        self.buffer = []
+        self.pending = 0
         self._exchange = exchange
-        self._buffer = []
-        self._pending = 0
         self._is_watched = hasattr(loop, "_selector") and hasattr(loop, "_ready")
         if self._is_watched:
-            loop._selector = _WatchedSelector(loop._selector, self)
+            loop._selector = _WatchedSelector(loop._selector, self, exchange)
         loop.add_reader(exchange.channel.fileno(), exchange.read_for_loop)
 
     async def call(self, head, arguments):
         """Make a call and wait for its answer without blocking the loop."""
         slot = _LoopSlot(self.loop)
         call_id = self._exchange.register(slot)
-        self._pending += 1
-        self._buffer.append(head % call_id + arguments)
+        self.pending += 1
+        self.buffer.append(head % call_id + arguments)
         if not self._is_watched:
             self.send_buffered()
         try:
             await slot.wakeup
             return slot.reply
         finally:
-            self._pending -= 1
+            self.pending -= 1
             if slot.reply is None:
                 self._exchange.forget(call_id)
 
@@ -43,37 +43,12 @@ class LoopCalls:
         """Whether the thread asleep in this loop's selector cannot go on."""
         return not self.loop._ready
 
-    def send_buffered(self):
-        """Send the collected calls."""
-        if self._buffer:
-            frames, self._buffer = b"".join(self._buffer), []
+    def send_buffered(self, waits_on=None):
+        """Send the collected calls; with `waits_on` the thread then sleeps."""
+        if self.buffer:
+            frames, self.buffer = b"".join(self.buffer), []
             self._exchange.flush()
-            self._exchange.send(frames)
-
-    def before_select(self, timeout):
-        """Send what was collected, and say so if the loop is about to sleep with nothing but calls to wait for."""
-        exchange = self._exchange
-        if self._pending == 0:
-            return False
-        may_claim = timeout is None and not self.loop._ready and self._watches_nothing_else()
-        if self._buffer:
-            frames, self._buffer = b"".join(self._buffer), []
-            exchange.flush()
-            exchange.send(frames, waits_on=self if may_claim else None)
-        elif may_claim:
-            exchange.waiting[_thread.get_ident()] = self
-        return may_claim
-
-    def rest(self, select):
-        """Sleep in short turns until the other threads have come to rest and the host was told so."""
-        return self._exchange.wait_for_rest(select)
-
-    def after_select(self):
-        """The loop is awake."""
-        self._exchange.waiting.pop(_thread.get_ident(), None)
-
-    def _watches_nothing_else(self):
-        return len(self.loop._selector.get_map()) <= 2  # its own wake-up pipe and our channel
+            self._exchange.send(frames, waits_on)
 
 
 class _LoopSlot:
@@ -99,24 +74,35 @@ class _LoopSlot:
 
 
 class _WatchedSelector:
-    def __init__(self, selector, calls):
+    """A loop's selector that sends what was collected before the loop sleeps, and claims that it stands still if so."""
+
+    def __init__(self, selector, calls, exchange):
         self._selector = selector
         self._calls = calls
+        self._exchange = exchange
 
     def select(self, timeout=None):
-        if not self._calls.before_select(timeout):
+        calls = self._calls
+        if not calls.pending:
             return self._selector.select(timeout)
+        if timeout is not None or calls.loop._ready or len(self._selector.get_map()) > 2:
+            calls.send_buffered()  # a timer or other descriptors than the loop's own and our channel may wake it
+            return self._selector.select(timeout)
+        exchange, me = self._exchange, _thread.get_ident()
+        calls.send_buffered(waits_on=calls)
+        exchange.waiting[me] = calls
         try:
-            return self._calls.rest(self._selector.select) or self._selector.select(timeout)
+            return exchange.wait_for_rest(self._selector.select) or self._selector.select(None)
         finally:
-            self._calls.after_select()
+            exchange.waiting.pop(me, None)
 
     def __getattr__(self, name):
         return getattr(self._selector, name)
 
 
-def calls_of(loop, exchange):
-    """The calls of a loop, made on first use and dropped with the loop."""
+def calls_here(exchange):
+    """The calls of the running loop, made on first use and dropped with the loop."""
+    loop = asyncio.get_running_loop()
     calls = exchange.loops.get(id(loop))
     if calls is None or calls.loop is not loop:
         for key, known in tuple(exchange.loops.items()):

@@ -58,17 +58,18 @@ class Tool:
 class AsyncTool(Tool):
     """A function of the host that is awaited, so that several run at once."""
 
+    def __init__(self, spec, exchange):
+        from . import loops  # brings asyncio, which an action without async tools need not have
+
+        super().__init__(spec, exchange)
+        self._calls_here = loops.calls_here
+
     def __call__(self, *args, **kwargs):
         packed = arguments.packed(self.__name__, args, kwargs, self._exchange.value_bytes)
         return AsyncCall(self.__name__, self._call(packed))
 
     async def _call(self, packed):
-        import asyncio
-
-        from . import loops
-
-        calls = loops.calls_of(asyncio.get_running_loop(), self._exchange)
-        reply = await calls.call(self._head, packed)
+        reply = await self._calls_here(self._exchange).call(self._head, packed)
         if reply["type"] == "result":
             return reply["value"]
         raise error_of(reply)

@@ -15,35 +15,41 @@ Callback = Callable[["Wakeup"], Any]
 
 
 class Wakeup:
-    """Awaited by one task at a time. Speaks the protocol by which a task waits for a future."""
+    """Awaited by one task at a time, again and again. Speaks the protocol by which a task waits for a future.
 
-    __slots__ = ("_asyncio_future_blocking", "_callback", "_context", "_is_cancelled", "_is_set", "_loop")
+    It carries nothing: what has come is found elsewhere, and a `wake` while nobody waits is forgotten.
+    """
+
+    __slots__ = ("_asyncio_future_blocking", "_callback", "_context", "_is_cancelled", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._asyncio_future_blocking = False
         self._callback: Callback | None = None
         self._context: Context | None = None
-        self._is_set = self._is_cancelled = False
+        self._is_cancelled = False
 
     def __await__(self) -> Generator[Wakeup]:
-        if not self._is_set:
-            self._asyncio_future_blocking = True
-            yield self
+        self._asyncio_future_blocking = True
+        yield self
         if self._is_cancelled:
+            self._is_cancelled = False
             raise asyncio.CancelledError
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a task waits."""
+        return self._callback is not None
 
     def wake(self) -> None:
         """Resume the task now; one turn later when another task is running, which must not be interrupted."""
-        if self._is_set or self._is_cancelled:
-            return
-        self._is_set = True
-        if self._callback is None:
+        callback, self._callback = self._callback, None
+        if callback is None:
             return
         if self._context is not None and asyncio.current_task(self._loop) is None:
-            self._context.run(self._callback, self)
+            self._context.run(callback, self)
         else:
-            self._loop.call_soon(self._callback, self, context=self._context)
+            self._loop.call_soon(callback, self, context=self._context)
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """The loop whose task may wait."""
@@ -52,8 +58,6 @@ class Wakeup:
     def add_done_callback(self, callback: Callback, *, context: Context | None = None) -> None:
         """The task's way of waiting."""
         self._callback, self._context = callback, context
-        if self._is_set:
-            self._loop.call_soon(callback, self, context=context)
 
     def remove_done_callback(self, callback: Callback) -> int:
         """The task's way of not waiting any more."""
@@ -63,11 +67,11 @@ class Wakeup:
 
     def cancel(self, msg: Any = None) -> bool:
         """Called when the waiting task is cancelled."""
-        if self._is_set or self._is_cancelled:
+        callback, self._callback = self._callback, None
+        if callback is None:
             return False
         self._is_cancelled = True
-        if self._callback is not None:
-            self._loop.call_soon(self._callback, self, context=self._context)
+        self._loop.call_soon(callback, self, context=self._context)
         return True
 
     def cancelled(self) -> bool:
@@ -75,8 +79,8 @@ class Wakeup:
         return self._is_cancelled
 
     def done(self) -> bool:
-        """Whether there is nothing to wait for any more."""
-        return self._is_set or self._is_cancelled
+        """Whether nobody waits."""
+        return self._callback is None
 
     def result(self) -> None:
         """Nothing, or the cancellation."""

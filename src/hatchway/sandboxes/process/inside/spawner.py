@@ -174,7 +174,7 @@ def _dead_children() -> list[tuple[int, int]]:
 
 
 def main(request_fd: int, guest_folder: str) -> None:
-    """Serve the host."""
+    """Load everything, say so by one byte, and serve the host."""
     requests = socket.socket(fileno=request_fd)
     warm_up(guest_folder)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -182,4 +182,6 @@ def main(request_fd: int, guest_folder: str) -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the host listened to it until now
+    requests.send(b".")
     Spawner(requests).run()
