@@ -44,21 +44,21 @@ RATIOS = (
 )
 NOTE = """\
 {n} calls `add(i, 1)` in a row in one action: the time from the first to the last, per call. Busy core: the minimum of
-{rounds} interleaved rounds in which host and guest share one core that never sleeps. CPU: what host and guest spent in
+{busy} interleaved rounds in which host and guest share one core that never sleeps. CPU: what host and guest spent in
 those rounds together; the same number on a quiet machine, and hardly changed on a noisy one, so it decides. Idle: the
-median of {rounds} rounds on the machine as it is. Ours pass the full gate: arguments bound and validated, a rule
+median of {idle} rounds on the machine as it is. Ours pass the full gate: arguments bound and validated, a rule
 matched, every event told. smolagents runs the code in the host's own process: its calls cross no wall."""
 
 
 def report(found: Sequence[Contender], *, quick: bool) -> Section:
     """The section of the report."""
-    n, rounds = (300, 2) if quick else (1000, 9)
-    samples = interleaved(found, "calls", n, busy=rounds, idle=rounds)
+    n, busy, idle = (300, 2, 2) if quick else (1000, 9, 5)
+    samples = interleaved(found, "calls", n, busy=busy, idle=idle)
     measured = {name: _numbers(each) for name, each in samples.items()}
     floor = measured[PLAIN]
     return Section(
         title="Calls",
-        note=NOTE.format(n=n, rounds=rounds),
+        note=NOTE.format(n=n, busy=busy, idle=idle),
         head=["one call", "CPU, min", "busy core, min", "idle, median", "CPU ÷ floor", "busy ÷ floor", "idle ÷ floor"],
         rows=[[name, *map(duration, each), *map(times, _ratios(each, floor))] for name, each in measured.items()],
         columns=("CPU, min", "busy core, min", "idle, median"),

@@ -30,7 +30,7 @@ PEER_IMPORTS = {
 
 def report(*, quick: bool) -> Section:
     """The section of the report."""
-    rounds, peer_rounds = (3, 1) if quick else (9, 3)
+    rounds, peer_rounds = (3, 1) if quick else (9, 2)
     ours, theirs = _ours(), _theirs()
     for command in ours.values():
         _cpu(command)  # the first time compiles

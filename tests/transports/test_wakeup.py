@@ -43,11 +43,14 @@ async def test_a_task_is_not_interrupted_by_another() -> None:
     assert log == ["waits", "this task goes on", "woken"]
 
 
-async def test_woken_before_it_is_awaited() -> None:
-    log: list[str] = []
-    wakeup = Wakeup(asyncio.get_running_loop())
-    wakeup.wake()
-    assert await waited(wakeup, log) == "done"
+async def test_it_can_be_awaited_again_and_a_wake_for_nobody_is_forgotten() -> None:
+    loop = asyncio.get_running_loop()
+    wakeup = Wakeup(loop)
+    for _ in range(3):
+        wakeup.wake()
+        assert not wakeup.is_awaited
+        loop.call_later(0.01, wakeup.wake)
+        await asyncio.wait_for(asyncio.ensure_future(waited(wakeup, [])), 5)
 
 
 async def test_cancellation_and_timeouts() -> None:
@@ -59,7 +62,9 @@ async def test_cancellation_and_timeouts() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     wakeup.wake()
-    assert wakeup.cancelled()
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.01, wakeup.wake)
+    await wakeup  # as good as new
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await Wakeup(asyncio.get_running_loop())

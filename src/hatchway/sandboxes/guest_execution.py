@@ -74,7 +74,7 @@ class GuestExecution(CodeExecution):
         self._end: ExecutionResult | HatchwayError | None = None
         self._stdout = self._stderr = ""
         self._is_told = False
-        self._asker: Wakeup | None = None
+        self._came = Wakeup(asyncio.get_running_loop())
         self._death: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._output = OutputPipes(process.stdout_fd, process.stderr_fd, limit=limits.output_bytes, on_output=on_output)
         self._clock = WallClock(limits.wall_seconds, self._cpu_seconds, self._on_time_over)
@@ -98,15 +98,10 @@ class GuestExecution(CodeExecution):
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
         """As the contract says."""
         while (event := self.poll()) is None:
-            if self._asker is not None:
+            if self._came.is_awaited:
                 raise RuntimeError("next() is already being awaited")
-            if self._channel.read_early():
-                continue
-            self._asker = Wakeup(asyncio.get_running_loop())
-            try:
-                await self._asker
-            finally:
-                self._asker = None
+            if not self._channel.read_early():
+                await self._came
         return event
 
     def poll(self) -> FunctionCall | Waiting | ExecutionResult | None:
@@ -210,8 +205,7 @@ class GuestExecution(CodeExecution):
         if claim is not None and claim == self._answered and self._pending and self._is_alive:
             self._is_idle = True
             self._clock.stand()
-        if self._asker is not None:
-            self._asker.wake()
+        self._came.wake()
 
     def _take(self, said: Completed | Failed | EOFError | TransportError) -> None:
         match said:
@@ -284,7 +278,7 @@ class GuestExecution(CodeExecution):
             self._process.kill()
         if self._on_end is not None:
             self._on_end()
-        self._wake()
+        self._came.wake()
 
     def _result(self, output: Any) -> ExecutionResult:
         usage = Usage(
@@ -315,10 +309,6 @@ class GuestExecution(CodeExecution):
 
     def _cpu_seconds(self) -> float:
         return max(0.0, self._process.cpu_seconds() - self._cpu_before)
-
-    def _wake(self) -> None:
-        if self._asker is not None:
-            self._asker.wake()
 
 
 async def _sent(sending: asyncio.Future[None]) -> None:

@@ -69,7 +69,7 @@ class LineChannel:
         """Read again."""
         if not self._is_reading and self._loop is not None and self._sink is not None:
             self._is_reading = True
-            self._loop.add_reader(self._read_fd, self._on_readable)
+            self._loop.add_reader(self._read_fd, self._read)
 
     def detach(self) -> None:
         """Stop reading and forget the loop; the channel can be opened again on another."""
@@ -91,12 +91,12 @@ class LineChannel:
         a row the loop has its turn.
         """
         self._hope += 1
-        if self._hope < 0 or self._burst >= BURST or not self._is_reading:
-            return False
-        if self._read():
-            self._burst += 1
-            return True
-        self._hope = -PATIENCE
+        if self._hope > 0 and self._burst < BURST and self._is_reading:
+            if self._read():
+                self._burst += 1
+                return True
+            self._hope = -PATIENCE
+        self._burst = 0  # whoever asked now waits for the loop
         return False
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
@@ -128,10 +128,6 @@ class LineChannel:
         for fd in {self._read_fd, self._write_fd} - {-1}:
             os.close(fd)
         self._read_fd = self._write_fd = -1
-
-    def _on_readable(self) -> None:
-        self._burst = 0
-        self._read()
 
     def _read(self) -> bool:
         """Read once; whether there was anything, if only the end."""

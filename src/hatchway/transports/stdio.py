@@ -53,7 +53,7 @@ class StdinStdoutTransport(CallbackTransport):
         self._channel: LineChannel | None = None
         self._listener: Listener = self._queue
         self._unread: deque[Said] = deque()
-        self._reader: Wakeup | None = None
+        self._came: Wakeup | None = None
         self._pending: dict[str, int] = {}
         self._pending_bytes = self._answered = 0
         self._seen: set[str] = set()
@@ -86,6 +86,7 @@ class StdinStdoutTransport(CallbackTransport):
     def listen(self, listener: Listener | None) -> None:
         """Read on the running loop and hand everything to `listener` at once; None queues it for `receive`."""
         self._listener = listener or self._queue
+        self._came = Wakeup(asyncio.get_running_loop())
         self._opened().open(self)
 
     def detach(self) -> None:
@@ -131,15 +132,12 @@ class StdinStdoutTransport(CallbackTransport):
             if self._claim == self._answered:
                 self._claim = None
                 return Idle(self._answered)
-            if self._reader is not None:
+            if self._came is None:
+                raise TransportError("the channel is not open")
+            if self._came.is_awaited:
                 raise RuntimeError("receive() is already being awaited")
-            if self.read_early():
-                continue
-            self._reader = Wakeup(asyncio.get_running_loop())
-            try:
-                await self._reader
-            finally:
-                self._reader = None
+            if not self.read_early():
+                await self._came
         if self._is_paused and len(self._unread) <= MAX_UNREAD // 2:
             self._is_paused = False
             self._opened().resume()
@@ -256,8 +254,8 @@ class StdinStdoutTransport(CallbackTransport):
         if len(self._unread) >= MAX_UNREAD and self._channel is not None:
             self._is_paused = True
             self._channel.pause()
-        if self._reader is not None:
-            self._reader.wake()
+        if self._came is not None:
+            self._came.wake()
 
     def _pending_id(self, call_id: str | None) -> str:
         if call_id is None:

@@ -31,10 +31,10 @@ class Wakeup:
 
     def __await__(self) -> Generator[Wakeup]:
         self._asyncio_future_blocking = True
-        yield self
-        if self._is_cancelled:
+        try:
+            yield self
+        finally:
             self._is_cancelled = False
-            raise asyncio.CancelledError
 
     @property
     def is_awaited(self) -> bool:
