@@ -67,9 +67,9 @@ def test_closed_threads_end() -> None:
         await asyncio.gather(*[threads.run(lambda: time.sleep(0.01)) for _ in range(5)])
         threads.close()
 
-    before = threading.active_count()
+    before = set(threading.enumerate())
     asyncio.run(use())
     deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
+    while (left := set(threading.enumerate()) - before) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert left == set()
