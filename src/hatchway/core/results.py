@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import mimetypes
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 Tier = Literal["language", "process", "landlock", "namespaces", "container", "vm", "vendor"]
 """How strong a wall is. `process` is no wall at all."""
+
+
+class AsBase64:
+    """Marks bytes that are base64 text in JSON; pydantic asks it, and only then is needed."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        text = core_schema.plain_serializer_function_ser_schema(
+            lambda content: b64encode(content).decode("ascii"), when_used="json"
+        )
+        return core_schema.no_info_before_validator_function(_from_base64, handler(source), serialization=text)
+
+
+def _from_base64(content: Any) -> Any:
+    return b64decode(content, validate=True) if isinstance(content, str) else content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +33,8 @@ class ExecFile:
 
     name: str
     """Relative path, `/` between parts, never absolute, never with `..`."""
-    content: bytes
-    """The whole file."""
+    content: Annotated[bytes, AsBase64()]
+    """The whole file; base64 where pydantic writes it as JSON."""
     mime_type: str = ""
     """Guessed from the name when left empty."""
 
