@@ -1,9 +1,35 @@
 """What every test may use."""
 
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
+
+SHARING: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "engine" / "sharing.py"))
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     """Async tests run on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def private_engine(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
+    """The address of a Docker engine of this run alone, shared by its workers; the default image is in it."""
+    if reason := SHARING["reason_to_skip"]():
+        pytest.skip(reason)
+    own = tmp_path_factory.getbasetemp()
+    with SHARING["engine"](own if worker_id == "master" else own.parent) as told:
+        if "error" in told:
+            pytest.skip(told["error"])
+        yield told["host"]
+
+
+@pytest.fixture
+def docker_engine(private_engine: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """As `private_engine`, and it is the one that `docker` finds."""
+    monkeypatch.setenv("DOCKER_HOST", private_engine)
+    return private_engine
