@@ -109,7 +109,7 @@ def _remove_cgroups(folder: Path) -> None:
         try:
             folder.rmdir()
         except OSError as e:
-            print(f"{folder} is left behind: {e}", file=sys.stderr)
+            sys.stderr.write(f"{folder} is left behind: {e}\n")
 
 
 def main(home: Path) -> None:

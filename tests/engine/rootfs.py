@@ -16,16 +16,8 @@ from typing import IO
 
 PROGRAMS = ("sh", "bash", "tar", "cat", "sleep", "id", "env", "true")
 LEFT_OUT = {
-    "site-packages",
-    "dist-packages",
-    "test",
-    "tests",
-    "idlelib",
-    "lib2to3",
-    "ensurepip",
-    "turtledemo",
-    "tkinter",
-}
+    "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "ensurepip", "turtledemo", "tkinter",
+}  # fmt: skip
 FOLDERS = ("dev", "etc", "input", "output", "proc", "run", "sys", "tmp", "usr/bin", "var")
 TEXTS = {
     "etc/passwd": "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
