@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hatchway import CodeMode
-from hatchway.core.network import NetworkRules
 from hatchway.sandboxes.monty import MontySandbox
 
 pytestmark = pytest.mark.anyio
@@ -26,9 +25,7 @@ async def serving() -> AsyncGenerator[int]:
 
 
 def granted(*domains: str) -> MontySandbox:
-    sandbox = MontySandbox()
-    sandbox.network = NetworkRules.of(domains)
-    return sandbox
+    return MontySandbox(allowed_domains=domains)
 
 
 async def test_code_fetches_what_was_granted() -> None:

@@ -63,16 +63,30 @@ def _file_mount(mount: FileMountInput) -> FileMount:
 
 
 def as_allowed_domains(domains: Iterable[AllowedDomainInput]) -> tuple[AllowedDomain, ...]:
-    """Domains with upper-case methods and lower-case targets."""
+    """Domains with upper-case methods and lower-case targets.
+
+    Raises:
+        InvalidSetting: An entry has none of the three forms, or grants no method at all.
+    """
     return tuple(_allowed_domain(d) for d in _several("allowed_domains", domains))
 
 
 def _allowed_domain(domain: AllowedDomainInput) -> AllowedDomain:
-    if isinstance(domain, str):
-        return AllowedDomain(domain.strip().rstrip(".").lower())
-    target, methods = domain
-    names = (methods,) if isinstance(methods, str) else methods
-    return AllowedDomain(target.strip().rstrip(".").lower(), tuple(m.upper() for m in names) if names else None)
+    match domain:
+        case str(target):
+            methods = None
+        case (str(target), str(method)):
+            methods = (method,)
+        case (str(target), [*names]) if names and all(isinstance(name, str) for name in names):
+            methods = tuple(names)
+        case AllowedDomain(target=str(target), methods=None):
+            methods = None
+        case _:
+            raise InvalidSetting(
+                f"{domain!r} is not a domain with methods",
+                hint="write it as 'github.com', ('github.com', 'GET') or AllowedDomain('github.com', ('GET', 'HEAD'))",
+            )
+    return AllowedDomain(target.strip().rstrip(".").lower(), methods and tuple(m.upper() for m in methods))
 
 
 def _several(setting: str, given: Iterable[T]) -> Iterable[T]:

@@ -15,6 +15,15 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _METHOD = re.compile(r"[A-Z]{1,20}")
+NEVER_SENT = frozenset(("CONNECT", "TRACE", "TRACK"))
+"""Methods that open tunnels or mirror headers; granting all methods does not grant them."""
+_SPECIAL = {ipaddress.ip_address("168.63.129.16"): "a cloud's own service"}
+"""Public by its number, but not a place of the public network."""
+_NAT64 = (
+    ipaddress.IPv6Network("64:ff9b::/96"),
+    ipaddress.IPv6Network("64:ff9b:1::/48"),
+    ipaddress.IPv6Network("::/96"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,7 @@ class NetworkRules:
             InvalidSetting: An entry names no target.
         """
         granted = tuple(Entry.parse(*domain) for domain in as_allowed_domains(allowed))
-        return cls(granted, tuple(Entry.parse(domain) for domain in denied))
+        return cls(granted, tuple(Entry.parse(*domain) for domain in as_allowed_domains(_names(denied))))
 
     def domains(self) -> tuple[AllowedDomain, ...]:
         """What is granted, in the form it was given."""
@@ -99,16 +108,27 @@ class NetworkRules:
             ToolDenied: Which rule refused it, or that none allows it.
         """
         target = target_of(url)
+        entries = self.check_target(target)
+        if not _METHOD.fullmatch(method.upper()) or method.upper() in NEVER_SENT:
+            raise ToolDenied(f"{target} is refused: {method!r} is not a method that can be sent")
+        if not any(entry.methods is None or method.upper() in entry.methods for entry in entries):
+            granted = sorted({m for entry in entries for m in entry.methods or ()})
+            raise ToolDenied(f"{method.upper()} {target} is refused: only {', '.join(granted)} is allowed there")
+        return target
+
+    def check_target(self, target: Target) -> list[Entry]:
+        """The entries that grant a target some method.
+
+        Raises:
+            ToolDenied: It is denied, or there is none.
+        """
         for entry in self.denied:
             if entry.names(target.host) and entry.port in (None, target.port):
                 raise ToolDenied(f"{target} is refused: {_text(entry)} is denied")
         entries = [entry for entry in self.allowed if entry.covers(target)]
         if not entries:
             raise ToolDenied(f"{target} is refused: it is not among the allowed domains ({self._listed()})")
-        if not any(entry.methods is None or method.upper() in entry.methods for entry in entries):
-            granted = sorted({m for entry in entries for m in entry.methods or ()})
-            raise ToolDenied(f"{method.upper()} {target} is refused: only {', '.join(granted)} is allowed there")
-        return target
+        return entries
 
     def check_address(self, target: Target, address: str) -> None:
         """Refuse a private, loopback, link-local or metadata address that no entry for that very address grants.
@@ -119,14 +139,30 @@ class NetworkRules:
         found = _address(address)
         if found is None:
             raise ToolDenied(f"{target} is refused: {address!r} is not an address")
-        if found.is_global and not found.is_multicast:
-            return
-        if any(entry.is_local and entry.covers(target) for entry in self.allowed) and not _is_never(found):
+        if any(entry.host == str(found) and entry.port in (None, target.port) for entry in self.denied):
+            raise ToolDenied(f"{target} is refused: it resolves to {found}, which is denied")
+        if _is_public(found) or self._grants(target, found):
             return
         raise ToolDenied(f"{target} is refused: it resolves to {found}, which is not a public address")
 
+    def _grants(self, target: Target, found: Address) -> bool:
+        """Whether an entry for that very address, or `localhost` for the loopback, grants it."""
+        if found.is_multicast or found.is_unspecified:
+            return False
+        local = [entry for entry in self.allowed if entry.is_local and entry.covers(target)]
+        return any(entry.host == str(found) or (entry.host == "localhost" and found.is_loopback) for entry in local)
+
     def _listed(self) -> str:
         return ", ".join(_text(entry) for entry in self.allowed) or "none"
+
+
+def _names(denied: Iterable[str]) -> list[str]:
+    names = [] if isinstance(denied, str) else list(denied)
+    if isinstance(denied, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidSetting(
+            f"denied_domains takes a list of domains, not {denied!r}", hint="denied_domains=['x.github.com']"
+        )
+    return names
 
 
 def target_of(url: str) -> Target:
@@ -188,8 +224,21 @@ def _address(host: str) -> Address | None:
     return mapped or address  # ::ffff:127.0.0.1 is the loopback in other clothes
 
 
-def _is_never(address: Address) -> bool:
-    return address.is_multicast or address.is_unspecified
+def _is_public(address: Address) -> bool:
+    """Whether it is a place of the public network, and so is the address it carries inside, if any."""
+    if isinstance(address, ipaddress.IPv6Address):
+        carried = _carried(address)
+        if carried:
+            return all(_is_public(inner) for inner in carried)
+    return address.is_global and not address.is_multicast and address not in _SPECIAL
+
+
+def _carried(address: ipaddress.IPv6Address) -> list[Address]:
+    """The IPv4 addresses that 6to4, Teredo and NAT64 lead to."""
+    inner = [address.sixtofour, *(address.teredo or ())]
+    if any(address in network for network in _NAT64):
+        inner.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return [found for found in inner if found is not None]
 
 
 def _text(entry: Entry) -> str:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
-from hatchway.core.calls import FunctionCall, Waiting
+from hatchway.core.calls import FunctionCall, Waiting, as_signature
 from hatchway.core.errors import (
     CodeExecutionError,
     CodeLimitError,
@@ -20,18 +20,24 @@ from hatchway.core.errors import (
     CodeTimeoutError,
     HatchwayError,
     SandboxCrashed,
+    ToolError,
     TransportError,
 )
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Tier, Usage
 from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
 from hatchway.core.transport import Completed, Failed
+from hatchway.sandboxes.beside import CallsBeside
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.stdio import Said
 
+QUIET_SECONDS = 0.03
+"""Code that burns nothing for so long while a call beside the channel is pending counts as waiting for it."""
+IDLE_LOOK_SECONDS = 0.5
+"""Between two looks at code that waits already."""
 EOF_SECONDS = 0.05
 """A guest that closed its channel and is not dead after this is killed."""
 MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
@@ -68,6 +74,8 @@ class GuestExecution(CodeExecution):
         self._cpu_before = process.cpu_seconds() if is_session else 0.0
         self._pending: dict[str, FunctionCall] = {}
         self._unread: deque[FunctionCall] = deque()
+        self._offered: Functions = ()
+        self._beside: CallsBeside | None = None
         self._made = self._answered = 0
         self._is_idle = self._is_silent = False
         self._why: HatchwayError | None = None
@@ -87,6 +95,7 @@ class GuestExecution(CodeExecution):
         Raises:
             ValueNotPortable: An input cannot cross; nothing runs.
         """
+        self._offered = functions
         try:
             await self._channel.execute(code, functions, inputs or {}, self._limits, is_session=self._is_session)
         except TransportError:
@@ -120,6 +129,8 @@ class GuestExecution(CodeExecution):
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says; also a value past `Limits.value_bytes` cannot cross."""
         call_id = self._pending_id(call_id)
+        if self._beside is not None and call_id in self._beside:
+            return self._answer_beside(self._beside, call_id, value)
         sending = None
         try:
             if self._is_alive:
@@ -133,6 +144,8 @@ class GuestExecution(CodeExecution):
     async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
         """As the contract says."""
         call_id = self._pending_id(call_id)
+        if self._beside is not None and call_id in self._beside:
+            return self._answer_beside(self._beside, call_id, error)
         sending = None
         try:
             if self._is_alive:
@@ -142,6 +155,29 @@ class GuestExecution(CodeExecution):
         self._go_on(call_id)
         if sending is not None:
             await _sent(sending)
+
+    def offers(self, function_name: str) -> bool:
+        """Whether the code was given this function."""
+        return any(as_signature(function).name == function_name for function in self._offered)
+
+    async def call_beside(self, function_name: str, arguments: Mapping[str, Any]) -> Any:
+        """What the driver answers to a call that the code made by another way than the channel, as by a proxy.
+
+        `next` gives it like any other, with an id that the code cannot know.
+
+        Raises:
+            ToolError: The driver's error, or the action has ended.
+        """
+        if not self._is_alive:
+            raise ToolError("the action has ended")
+        if self._beside is None:
+            self._beside = CallsBeside()
+        if not self._beside:
+            self._look_soon(self._process.cpu_seconds())
+        call, answer = self._beside.new(function_name, arguments)
+        self._on_call(call)
+        self._came.wake()
+        return await answer
 
     @property
     def is_over(self) -> bool:
@@ -192,6 +228,28 @@ class GuestExecution(CodeExecution):
         self._is_idle = False
         if self._is_alive:
             self._clock.run()
+
+    def _answer_beside(self, beside: CallsBeside, call_id: str, answer: Any) -> None:
+        del self._pending[call_id]
+        self._is_idle = False
+        if self._is_alive:
+            self._clock.run()
+        beside.answer(call_id, answer)
+
+    def _look_soon(self, cpu_seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(IDLE_LOOK_SECONDS if self._is_idle else QUIET_SECONDS, self._look_if_quiet, cpu_seconds)
+
+    def _look_if_quiet(self, cpu_before: float) -> None:
+        """The guest says when it waits for answers on the channel; that it waits for one beside it has to be seen."""
+        if not self._is_alive or not self._beside:
+            return
+        burnt = self._process.cpu_seconds()
+        if burnt <= cpu_before and not self._unread and not self._is_idle:
+            self._is_idle = True
+            self._clock.stand()
+            self._came.wake()
+        self._look_soon(burnt)
 
     def _on_said(self, batch: list[Said], claim: int | None) -> None:
         """Take in what the guest says. It may say anything, at any time."""
@@ -273,6 +331,8 @@ class GuestExecution(CodeExecution):
             end.stdout, end.stderr = self._stdout, self._stderr
         self._end = end
         self._unread.clear()
+        if self._beside is not None:
+            self._beside.end()
         self._channel.detach()
         if not self._is_session:
             self._process.kill()

@@ -15,6 +15,7 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.cgroups import Cgroup
+from hatchway.sandboxes.jail.egress import Egress, Gateway
 from hatchway.sandboxes.jail.launch import Quota
 from hatchway.sandboxes.jail.output import OutputFolder
 from hatchway.sandboxes.jail.zygote import Slot, Zygote
@@ -22,7 +23,7 @@ from hatchway.sandboxes.process.inside import tree
 from hatchway.transports.stdio import StdinStdoutTransport
 
 HELLO_BYTES = 4096
-MAX_FDS = 4
+MAX_FDS = 8
 LOOK_SECONDS = 0.05
 """Between two looks at the memory of all processes of a child."""
 NO_ROOM = "the machine has no room for another child"
@@ -34,10 +35,12 @@ class SealedChild:
     Made by `spawned`; bound to the zygote's event loop.
     """
 
-    def __init__(self, zygote: Zygote, quota: Quota) -> None:
+    def __init__(self, zygote: Zygote, quota: Quota, egress: Egress | None = None) -> None:
         self.quota = quota
+        self._egress = egress
         self.transport = StdinStdoutTransport()
         self.output: OutputFolder | None = None
+        self.gateway: Gateway | None = None
         self._zygote = zygote
         self._slot: Slot | None = None
         self._init = self._guest = -1
@@ -54,13 +57,13 @@ class SealedChild:
         self._their_fds = (stdout, stderr)
 
     @classmethod
-    async def spawned(cls, zygote: Zygote, quota: Quota) -> SealedChild:
+    async def spawned(cls, zygote: Zygote, quota: Quota, egress: Egress | None = None) -> SealedChild:
         """A new child whose walls stand.
 
         Raises:
             SandboxCrashed: The zygote is gone, or a wall could not be put up.
         """
-        child = cls(zygote, quota)
+        child = cls(zygote, quota, egress)
         try:
             await child._start()
         except BaseException as e:
@@ -158,9 +161,12 @@ class SealedChild:
             await self.wait_gone()
             reason = json.loads(data)["reason"] if data else self._reason or "it died"
             raise SandboxCrashed(f"a child could not be sealed: {reason}", hint="hatchway doctor")
-        self._init, self._guest, *output = fds
+        given = dict(zip(json.loads(data)["fds"], fds, strict=True))
+        self._init, self._guest = given["init"], given["guest"]
         self._init_pid, self._pid = _pid_of(self._init), _pid_of(self._guest)
-        self.output = OutputFolder(output[0]) if output else None
+        self.output = OutputFolder(given["output"]) if "output" in given else None
+        if self._egress is not None:
+            self.gateway = self._egress.gateway(socket.socket(fileno=given["listener"]))
 
     def _on_died(self, told: dict[str, Any] | None) -> None:
         if told is None:
@@ -212,6 +218,8 @@ class SealedChild:
 
     def _give_back(self) -> None:
         self.transport.close()
+        if self.gateway is not None:
+            self.gateway.close()
         for fd in (self.stdout_fd, self.stderr_fd, self._init, self._guest):
             if fd >= 0:
                 os.close(fd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from hatchway.sandboxes.guest_process import GuestProcess
+from hatchway.sandboxes.jail.egress import Gateway
 from hatchway.sandboxes.jail.launch import Quota
 from hatchway.sandboxes.jail.output import OutputFolder
 from hatchway.transports.stdio import StdinStdoutTransport
@@ -26,6 +27,11 @@ class JailedProcess(GuestProcess, Protocol):
     @property
     def output(self) -> OutputFolder | None:
         """Its `/output`; None without a file surface."""
+        ...
+
+    @property
+    def gateway(self) -> Gateway | None:
+        """Its way to the network; None where it has none."""
         ...
 
     @property

@@ -1,7 +1,8 @@
 """The second tier, for systems that refuse namespaces: Landlock, seccomp and rlimits around a supervised process.
 
 The code sees the host's tree where the interpreter lies, and nothing else of it. No /proc, no signals to others, no
-sockets; its processes are found by their descent. No files can be shown elsewhere, so there is no file surface.
+sockets, whatever domains were granted: without a net namespace they would reach the host, so `fetch` is the only way
+out. Its processes are found by their descent. No files can be shown elsewhere, so there is no file surface.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class LandlockedProcess(SupervisedProcess):
     """A sealed guest below its supervisor, with a folder of its own on the host's disk."""
 
     output = None
+    gateway = None
 
     def __init__(self, spawner: Spawner, quota: Quota) -> None:
         super().__init__(spawner)

@@ -12,6 +12,7 @@ from typing import Any
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.grants import INPUT_ROOT, FileMount
 from hatchway.core.limits import Limits
+from hatchway.sandboxes.jail.egress import PROXY_PORT, Egress
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 
 INSIDE = Path(__file__).parent / "inside"
@@ -50,6 +51,8 @@ class Launch:
     """Shown read-only at their own paths, over the workspace."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables the code sees beside the few every jail sets."""
+    egress: Egress | None = None
+    """Its way to the network; None where no domain was granted."""
     hash_seed: int = field(default_factory=lambda: secrets.randbelow(1 << 32))
     """`PYTHONHASHSEED` of the zygote and so of every child."""
 
@@ -72,14 +75,19 @@ class Launch:
             "packages": PACKAGES,
             "preload": [*(f"_hatchway_guest.{name}" for name in _guest_modules()), *PRELOADED],
             "sys_path": files.sys_path,
-            "environment": {"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": "", **self.environment},
+            "environment": {
+                **{"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": ""},
+                **(self.egress.environment if self.egress else {}),
+                **self.environment,
+            },
             "mount_points": [str(INPUT_ROOT), OUTPUT] if self.has_files else [],
             "binds": [(path, path) for path in files.binds],
             "links": files.links,
             "masks": files.masks,
             "workspace": str(self.workspace) if self.workspace else None,
             "grants": [(mount.mount_path, str(mount.host_path)) for mount in self.mounts],
-            "texts": list(TEXTS.items()),
+            "texts": [*TEXTS.items(), *(self.egress.texts.items() if self.egress else ())],
+            "proxy_port": PROXY_PORT if self.egress else 0,
             "has_output": self.has_files,
         }
 

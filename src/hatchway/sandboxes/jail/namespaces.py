@@ -34,7 +34,7 @@ class NamespacesTier:
         if self.zygote is None:
             raise SandboxCrashed("the jail is closed", hint="run the action again")
         self._made = {child for child in self._made if not child.is_dead or child.has_output}
-        child = await SealedChild.spawned(self.zygote, quota)
+        child = await SealedChild.spawned(self.zygote, quota, self._launch.egress)
         self._made.add(child)
         return child
 

@@ -13,11 +13,13 @@ from typing import Any, ClassVar, Literal
 
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed
-from hatchway.core.grants import FileMountInput, as_file_mounts
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
+from hatchway.core.network import NetworkRules
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.jail.egress import PROXIED, Egress
 from hatchway.sandboxes.jail.execution import FilesExecution
 from hatchway.sandboxes.jail.interpreter import interpreter_files
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
@@ -39,6 +41,12 @@ class JailSandbox(CodeSandbox):
         python: Another interpreter (at least 3.9); default is this one. Its standard library is seen, no package.
         env: Environment variables the code is given; default none.
         spares: Warm children kept ready.
+        allowed_domains: What the code may reach, by `fetch` and, behind namespaces, by any HTTP client through a proxy.
+        denied_domains: What it may not reach, whatever is allowed.
+
+    Raises:
+        InvalidSetting: A grant cannot be given as it is: no such file, no such domain.
+        MissingExtra: Domains were allowed and the extra `network` is not installed.
     """
 
     name: ClassVar[str] = "jail"
@@ -52,22 +60,31 @@ class JailSandbox(CodeSandbox):
         python: str | Path | None = None,
         env: Mapping[str, str] | None = None,
         spares: int = SPARES,
+        allowed_domains: Iterable[AllowedDomainInput] = (),
+        denied_domains: Iterable[str] = (),
     ) -> None:
+        self.network = NetworkRules.of(allowed_domains, denied_domains)
         self._launch = Launch(
             interpreter=interpreter_files(None if python is None else os.fspath(python)),
             workspace=_workspace(workspace_root),
             mounts=as_file_mounts(file_mounts),
             environment=dict(env or {}),
+            egress=Egress(self.network) if self.network.allowed and tier != "landlock" else None,
         )
         self._walls = Walls(self._launch, tier)
         self._pool = Pool(self._walls, spares)
-        self.constraints = CodeConstraints()
         self._running: set[GuestExecution] = set()
 
     @property
     def tier(self) -> Tier:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The wall that holds; before the first action the one that was forced, or that a launch would get now."""
         return self._walls.tier or self.probe().tier or "landlock"
+
+    @property
+    def constraints(self) -> CodeConstraints:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Which Python it runs; the landlock tier has no sockets, whatever was granted."""
+        has_sockets = self._launch.egress is not None and self._walls.tier != "landlock"
+        return CodeConstraints(network=has_sockets, additional_instructions=PROXIED if has_sockets else "")
 
     @property
     def hash_seed(self) -> int:
@@ -144,6 +161,8 @@ class JailSandbox(CodeSandbox):
             on_end=lambda: self._running.discard(execution),
         )
         self._running.add(execution)
+        if child.gateway is not None:
+            child.gateway.serve_for(execution)
         await execution.begin(code, functions, inputs)
         return execution
 

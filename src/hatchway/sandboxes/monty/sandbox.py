@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hatchway.core.errors import InvalidSetting, MissingExtra
-from hatchway.core.grants import INPUT_ROOT, FileMount, FileMountInput, as_file_mounts
+from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
+from hatchway.core.network import NetworkRules
 from hatchway.core.results import Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.monty.constraints import MONTY
@@ -30,9 +31,11 @@ class MontySandbox(CodeSandbox):
         file_mounts: Files and directories the code may read. Nothing can be written.
         workspace_root: A directory the code may read as `/input`.
         env: The environment variables of the code; none of the host's are there.
+        allowed_domains: What the code may reach by `fetch`; nothing by default.
+        denied_domains: What it may not reach, whatever is allowed.
 
     Raises:
-        InvalidSetting: A mount does not exist, or two of them overlap.
+        InvalidSetting: A mount does not exist, two of them overlap, or a domain is none.
     """
 
     name: ClassVar[str] = "monty"
@@ -45,7 +48,10 @@ class MontySandbox(CodeSandbox):
         file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
         env: Mapping[str, str] | None = None,
+        allowed_domains: Iterable[AllowedDomainInput] = (),
+        denied_domains: Iterable[str] = (),
     ) -> None:
+        self.network = NetworkRules.of(allowed_domains, denied_domains)
         self._mounts = as_file_mounts(file_mounts)
         if workspace_root is not None:
             self._mounts += as_file_mounts([(Path(workspace_root), str(INPUT_ROOT))])

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, SandboxCrashed, SandboxUnavailable
-from hatchway.core.grants import FileMountInput, as_file_mounts
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
+from hatchway.core.network import NetworkRules
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.core.transport import CallbackTransport
@@ -43,9 +44,11 @@ class ProcessSandbox(CodeSandbox):
         env: Environment variables the code is given; default none.
         file_mounts: Files and folders copied to `input/` in the working directory, without write permission.
         workspace_root: Where the private folders are made; default is the system's temporary folder.
+        allowed_domains: What `fetch` may reach; nothing by default. The code's own sockets are not held to it.
+        denied_domains: What `fetch` may not reach, whatever is allowed.
 
     Raises:
-        InvalidSetting: A mount does not exist or is not below `input/`.
+        InvalidSetting: A mount does not exist or is not below `input/`, or a domain is none.
     """
 
     name: ClassVar[str] = "process"
@@ -58,7 +61,10 @@ class ProcessSandbox(CodeSandbox):
         env: Mapping[str, str] | None = None,
         file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
+        allowed_domains: Iterable[AllowedDomainInput] = (),
+        denied_domains: Iterable[str] = (),
     ) -> None:
+        self.network = NetworkRules.of(allowed_domains, denied_domains)
         self.tier: Tier = "process"
         self.constraints = CodeConstraints(network=True)
         self._transport = partial(copy.copy, transport) if isinstance(transport, CallbackTransport) else transport

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 from hatchway.core.errors import MissingExtra, ToolDenied, ToolError
 from hatchway.core.network import DEFAULT_PORTS, NetworkRules, Target
@@ -24,6 +25,8 @@ Connect = Callable[[str, int, float | None], Awaitable[httpcore2.AsyncNetworkStr
 """Opens a connection to an address that was checked."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_REDIRECTS = 10
+MAX_AT_ONCE = 16
+"""Requests under way at a time, so that replies cannot fill the host's memory; others wait for their turn."""
 _HOP_BY_HOP = frozenset(
     (
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
@@ -53,6 +56,7 @@ class CheckedClient:
         connect: How connections are opened.
         max_bytes: Bytes of one body, either way.
         seconds: Time for one request, redirects included.
+        ssl_context: Which certificates are believed; default is the system's store.
     """
 
     def __init__(
@@ -63,12 +67,15 @@ class CheckedClient:
         connect: Connect | None = None,
         max_bytes: int = 16 * 1024 * 1024,
         seconds: float = 30.0,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._rules = rules
         self._resolve = resolve or _system_addresses
         self._connect = connect or _connect
         self._max_bytes = max_bytes
         self._seconds = seconds
+        self._ssl_context = ssl_context
+        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def request(
         self, method: str, url: str, *, headers: Headers = (), body: bytes = b"", follow: bool = True
@@ -80,7 +87,7 @@ class CheckedClient:
             ToolError: The other side cannot be reached, is too slow or sends too much.
         """
         try:
-            async with asyncio.timeout(self._seconds):
+            async with self._turns, asyncio.timeout(self._seconds):
                 return await self._followed(method.upper(), url, _clean(headers), body, follow)
         except TimeoutError:
             raise ToolError(f"{url} took longer than {self._seconds:g} s") from None
@@ -104,9 +111,10 @@ class CheckedClient:
 
     async def _sent(self, method: str, url: str, target: Target, headers: Headers, body: bytes) -> Reply:
         backend = _CheckingBackend(self, target)
-        async with httpcore2.AsyncConnectionPool(network_backend=backend) as pool:
+        sent = _wire(method, target, headers, body)
+        async with httpcore2.AsyncConnectionPool(network_backend=backend, ssl_context=self._ssl_context) as pool:
             try:
-                async with pool.stream(method, url, headers=_wire(target, headers, body), content=body) as response:
+                async with pool.stream(method, _wire_url(target, url), headers=sent, content=body) as response:
                     content = await self._read(url, response.aiter_stream())
             except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, OSError) as e:
                 raise ToolError(f"{target} cannot be reached: {type(e).__name__} {e}".rstrip()) from None
@@ -166,11 +174,19 @@ def _clean(headers: Headers) -> Headers:
     return [(name, value) for name, value in headers if name.lower() not in _HOP_BY_HOP]
 
 
-def _wire(target: Target, headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
+def _wire_url(target: Target, url: str) -> httpcore2.URL:
+    """The URL that was checked, made of its parts: nothing is read from the text a second time."""
+    parts = urlsplit(url)
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    query = "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~-._?[]") if parts.query else ""
+    return httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=path + query)
+
+
+def _wire(method: str, target: Target, headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
     host = f"[{target.host}]" if ":" in target.host else target.host
     is_standard = target.port == DEFAULT_PORTS[target.scheme]
     sent = [("Host", host if is_standard else f"{host}:{target.port}"), *headers]
-    if body:
+    if body or method in ("POST", "PUT", "PATCH"):
         sent.append(("Content-Length", str(len(body))))
     return [(name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in sent]
 
@@ -190,8 +206,3 @@ async def _connect(address: str, port: int, timeout: float | None) -> httpcore2.
         return await backend.connect_tcp(address, port, timeout=timeout)
     except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as e:
         raise OSError(str(e)) from e
-
-
-def as_headers(given: Mapping[str, str] | None) -> Headers:
-    """Headers from a mapping."""
-    return tuple((str(name), str(value)) for name, value in (given or {}).items())

@@ -14,7 +14,7 @@ import sys
 import threading
 from typing import Any
 
-from . import kernel, policy
+from . import kernel, network, policy
 
 SCRATCH = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 
@@ -42,8 +42,10 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
         given = _seal(launch, order)
         _forget_the_zygote()
         _guest.warm_up()  # in the zygote for what the interpreter learns from it, here for the pages it writes to
-        channel.sendmsg([b'{"sealed":true}\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", given))])
-        for fd in given:
+        hello = b'{"sealed":true,"fds":["%s"]}\n' % '","'.join(given).encode()
+        rights = array.array("i", given.values())
+        channel.sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        for fd in rights:
             os.close(fd)
     except BaseException as e:
         channel.send(json.dumps({"sealed": False, "reason": f"{type(e).__name__}: {e}"}).encode() + b"\n")
@@ -58,21 +60,23 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
         os._exit(1)
 
 
-def _seal(launch: dict[str, Any], order: dict[str, Any]) -> list[int]:
-    """Put the walls up, outermost last; what the host is to have is given back as descriptors."""
+def _seal(launch: dict[str, Any], order: dict[str, Any]) -> dict[str, int]:
+    """Put the walls up, outermost last; what the host is to have is given back as descriptors by name."""
     _volunteer_for_oom()
     os.setsid()  # kill(0) would cross the pid namespace by the inherited process group
     _own_mounts(launch, order)
-    given = [os.pidfd_open(1), os.pidfd_open(os.getpid())]
+    given = {"init": os.pidfd_open(1), "guest": os.pidfd_open(os.getpid())}
     if launch["has_output"]:
-        given.append(os.open("/output", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        given["output"] = os.open("/output", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if launch["proxy_port"]:
+        given["listener"] = network.own_network(launch["proxy_port"])
     kernel.unshare(kernel.NEWUSER)  # RLIMIT_NPROC counts per user namespace; ours holds nobody else
     _rlimits(order)  # after it: what a namespace is made under bounds the sum of all its siblings
     kernel.drop_capabilities()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to root
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    policy.restrict_paths(["/"], ["/tmp", *(["/output"] if launch["has_output"] else [])])
-    policy.restrict_system_calls(order["has_cgroup"])
+    policy.restrict_paths(["/"], ["/tmp", *(["/output"] if launch["has_output"] else [])], launch["proxy_port"])
+    policy.restrict_system_calls(order["has_cgroup"], bool(launch["proxy_port"]))
     return given
 
 

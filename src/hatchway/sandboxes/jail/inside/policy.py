@@ -50,8 +50,28 @@ READ = landlock.READ | landlock.EXECUTE
 WRITE = READ | landlock.WRITE | landlock.MAKE_FIFO
 
 
+_SOL_SOCKET, _IPPROTO_TCP = socket.SOL_SOCKET, socket.IPPROTO_TCP
+_SOCKET_OPTIONS = (
+    *((_SOL_SOCKET, option) for option in (2, 7, 8, 9, 13, 20, 21)),
+    *((_IPPROTO_TCP, option) for option in (1, 4, 5, 6, 12, 18)),
+)
+"""What HTTP clients set: address reuse, buffers, keep-alive, linger, time-outs; no delay, keep-alive times."""
+
+
+def _sockets() -> list[Any]:
+    """Streams over IPv4, to be connected only: in a net namespace where there is nothing but the proxy."""
+    allow = seccomp.ALLOW
+    stream = ((0, _ALL, socket.AF_INET), (1, _SOCKET_TYPE, socket.SOCK_STREAM))
+    return [
+        *(("socket", allow, (*stream, (2, _ALL, protocol))) for protocol in (0, _IPPROTO_TCP)),  # not MPTCP
+        ("connect", allow, ()),
+        *(("setsockopt", allow, ((1, _ALL, level), (2, _ALL, option))) for level, option in _SOCKET_OPTIONS),
+        ("setsockopt", seccomp.refuse(errno.ENOPROTOOPT), ()),
+    ]
+
+
 @cache
-def system_calls(has_memfd: bool) -> bytes:
+def system_calls(has_memfd: bool, has_sockets: bool = False) -> bytes:
     """The filter. Memory files are allowed only where a cgroup counts them: an address space limit does not."""
     allow = seccomp.ALLOW
     rules: list[Any] = [
@@ -68,18 +88,21 @@ def system_calls(has_memfd: bool) -> bytes:
     ]
     if has_memfd:
         rules.append(("memfd_create", allow, ()))
+    if has_sockets:
+        rules += _sockets()
     return seccomp.assemble(rules, default=seccomp.refuse(errno.EPERM))
 
 
-def restrict_paths(readable: list[str], writable: list[str]) -> None:
-    """Landlock, where the kernel has it: read and execute here, write there, and signal nobody outside."""
+def restrict_paths(readable: list[str], writable: list[str], proxy_port: int = 0) -> None:
+    """Landlock, where the kernel has it: read and execute here, write there, connect to the proxy, signal nobody."""
     if not landlock.abi():
         return
     rules = [(path, READ) for path in readable] + [(path, WRITE) for path in writable]
     rules += [(path, landlock.READ_FILE | landlock.WRITE_FILE) for path in _DEVICES]
-    landlock.restrict([rule for rule in rules if os.path.exists(rule[0])])
+    ports = [(proxy_port, landlock.CONNECT_TCP)] if proxy_port else []
+    landlock.restrict([rule for rule in rules if os.path.exists(rule[0])], ports=ports)
 
 
-def restrict_system_calls(has_memfd: bool) -> None:
+def restrict_system_calls(has_memfd: bool, has_sockets: bool = False) -> None:
     """Seccomp, last of all: from here on there is no way to build another wall, nor to take one down."""
-    seccomp.install(system_calls(has_memfd))
+    seccomp.install(system_calls(has_memfd, has_sockets))

@@ -103,7 +103,7 @@ def warm_up(launch: dict[str, Any]) -> None:
         except ImportError:
             pass  # an interpreter built without it
     for has_memfd in (False, True):
-        policy.system_calls(has_memfd)  # assembled once, for all children
+        policy.system_calls(has_memfd, bool(launch["proxy_port"]))  # assembled once, for all children
 
 
 class Zygote:
