@@ -1,11 +1,14 @@
 """What every test may use."""
 
 import runpy
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.testing.postgres import Postgres, postgres_server
 
 SHARING: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "engine" / "sharing.py"))
 
@@ -33,3 +36,25 @@ def docker_engine(private_engine: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """As `private_engine`, and it is the one that `docker` finds."""
     monkeypatch.setenv("DOCKER_HOST", private_engine)
     return private_engine
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[Postgres]:
+    """A private PostgreSQL; skips where there is none."""
+    try:
+        with postgres_server() as server:
+            yield server
+    except SandboxUnavailable as e:
+        pytest.skip(str(e))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
+    """Where a fresh journal can be made, on each database, with a key of the test's own."""
+    monkeypatch.setenv("HATCHWAY_KEY_FILE", str(tmp_path / "key"))
+    if request.param == "sqlite":
+        yield str(tmp_path / "journal.db")
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        with server.database() as url:
+            yield url

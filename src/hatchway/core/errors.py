@@ -15,7 +15,10 @@ HatchwayError                      message, hint
 ├── ApprovalRequired               a run stands at calls that wait for a decision
 ├── InDoubt                        a crash left calls of which nobody knows whether they ran
 ├── CheckpointRefused              a checkpoint is not ours, damaged, used or out of date
+│   └── ReplayDiverged             the code went another way than the journal tells; nothing was called
 ├── UnknownRun (KeyError)          no such run in this journal
+├── RunTaken                       somebody else drives this run
+├── JournalError                   the journal cannot be opened, read or written
 ├── SandboxUnavailable             the host cannot offer this sandbox here
 │   └── MissingExtra               the package of that backend is not installed
 ├── SandboxCrashed                 the sandbox's own machinery died, not the code
@@ -168,12 +171,47 @@ class CheckpointRefused(HatchwayError):
         self.reason = reason
 
 
+class ReplayDiverged(CheckpointRefused):
+    """The code, run again, went another way than the journal tells. It was stopped before it called anything.
+
+    Args:
+        expected: The call the journal has next, such as `"lookup(3)"`; empty when it has none.
+        actual: What the code did instead.
+        line: The line of the code that did it; 0 where it cannot be told.
+    """
+
+    def __init__(self, *, expected: str, actual: str, line: int = 0) -> None:
+        where = f" (line {line} of the code)" if line else ""
+        super().__init__(
+            f"the code went another way than before: expected {expected or 'no further call'}, got {actual}{where}",
+            hint="threads that race, or an order that depends on addresses, cannot be repeated",
+        )
+        self.expected = expected
+        self.actual = actual
+        self.line = line
+
+
 class UnknownRun(HatchwayError, KeyError):
     """The journal knows no run of this id."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"no run {run_id!r} in this journal", hint="runs kept in memory end with their CodeMode")
+    def __init__(self, run_id: str, *, hint: str = "runs kept in memory end with their CodeMode") -> None:
+        super().__init__(f"no run {run_id!r} in this journal", hint=hint)
         self.run_id = run_id
+
+
+class RunTaken(HatchwayError):
+    """Somebody else drives this run: another process, or another task of this one."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"run {run_id} is being driven by somebody else",
+            hint="wait for it to end, pause or die; follow it with `hatchway show -f " + run_id + "`",
+        )
+        self.run_id = run_id
+
+
+class JournalError(HatchwayError):
+    """The journal cannot be opened, read or written."""
 
 
 class SandboxUnavailable(HatchwayError):

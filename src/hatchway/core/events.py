@@ -9,6 +9,7 @@ AgentEvent                     agent_id, run_id, at
 ├── ToolOutput                 a tool returned
 ├── CallFailed                 a tool raised, timed out or was denied; the code sees the error
 ├── RunPaused                  the run is stored and waits for decisions
+├── RunResumed                 the run goes on, after a pause or a crash
 ├── CodeExecutionOutput        the action ended well
 └── RunFailed                  the action ended in an error
 """
@@ -130,6 +131,14 @@ class RunPaused(AgentEvent):
     """The run waits for decisions about these calls."""
 
     pending: Sequence[FunctionCall]
+
+
+@dataclass(frozen=True)
+class RunResumed(AgentEvent):
+    """The run goes on where it stood."""
+
+    epoch: int = 1
+    """How often it was taken up, the start included."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,11 @@ def key_id(key: bytes) -> str:
     return hashlib.sha256(b"hatchway key id" + key).hexdigest()[:16]
 
 
+def run_seed(run_id: str, *, key: bytes | None = None) -> bytes:
+    """The secret 256-bit seed of a run: made anew from the key when needed, so that it is stored nowhere."""
+    return hmac.new(key or load_key(), b"hatchway run seed\0" + run_id.encode(), hashlib.sha256).digest()
+
+
 def seal(payload: bytes, claims: Mapping[str, str], *, key: bytes | None = None) -> bytes:
     """The payload under a signature that covers it and the claims."""
     key = key or load_key()
