@@ -19,7 +19,7 @@ if os.geteuid() != 0:
     pytest.skip("these tests run as an ordinary user already", allow_module_level=True)
 
 
-@pytest.mark.parametrize("name", ["", "_files", "_limits", "_ends", "_landlock"])
+@pytest.mark.parametrize("name", ["", "_files", "_limits", "_ends", "_landlock", "_packages"])
 def test_as_an_ordinary_user(name: str) -> None:
     real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # not a copy in a venv
     python = sys.executable

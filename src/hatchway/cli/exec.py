@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from hatchway.cli.options import sandbox_option, yes_option
 
 if TYPE_CHECKING:
     from hatchway.cli.report import Report
+    from hatchway.core.sandbox import CodeSandbox
     from hatchway.mode.mode import CodeMode
 
 HELP = """Run FILE in a sandbox, its tool calls through the gate; '-' reads the code from stdin.
@@ -28,6 +30,7 @@ CODES = "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANING.i
 @click.argument("file", type=click.File("rb"))
 @click.option("--tools", multiple=True, metavar="MODULE|FILE.py", help="Offer the functions in it to the code.")
 @sandbox_option
+@click.option("--packages", multiple=True, metavar="NAME", help="Let the code import it, such as 'pandas==2.*'.")
 @yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.option(
@@ -40,7 +43,14 @@ CODES = "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANING.i
 )
 @click.pass_context
 def exec_(
-    ctx: click.Context, file: IO[bytes], tools: tuple[str, ...], sandbox: str, yes: bool, as_json: bool, timeout: float
+    ctx: click.Context,
+    file: IO[bytes],
+    tools: tuple[str, ...],
+    sandbox: str,
+    packages: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
+    timeout: float,
 ) -> None:
     """Run one file of Python as an action."""
     # imported here: completion and --help read this file too, and stay quick
@@ -55,8 +65,9 @@ def exec_(
     with report:
         code = _source(file)
         offered = [tool for source in tools for tool in load_tools(source)]
-        mode = CodeMode(sandbox, tools=offered, limits=Limits(wall_seconds=timeout))
-        asyncio.run(_run(mode, code, report, yes=yes, stdin_is_code=file.name == "<stdin>"))
+        where = _granted(sandbox, packages)
+        mode = CodeMode(where, tools=offered, limits=Limits(wall_seconds=timeout))
+        asyncio.run(_run(where, mode, code, report, yes=yes, stdin_is_code=file.name == "<stdin>"))
     ctx.exit(report.exit)
 
 
@@ -67,9 +78,22 @@ def _source(file: IO[bytes]) -> str:
         raise click.UsageError(f"{file.name} is not UTF-8: byte 0x{e.object[e.start]:02x} at {e.start}") from None
 
 
-async def _run(mode: CodeMode, code: str, report: Report, *, yes: bool, stdin_is_code: bool) -> None:
+def _granted(sandbox: str, packages: tuple[str, ...]) -> CodeSandbox | str:
+    """The sandbox with its packages, or its name when it is granted none."""
+    if not packages:
+        return sandbox
+    from hatchway.sandboxes.packages import Packages
+    from hatchway.sandboxes.registry import make_sandbox
+
+    wanted = Packages(packages, on_progress=lambda line: click.echo(f"packages: {line}", err=True))
+    return make_sandbox(sandbox, packages=wanted)
+
+
+async def _run(
+    where: CodeSandbox | str, mode: CodeMode, code: str, report: Report, *, yes: bool, stdin_is_code: bool
+) -> None:
     from hatchway.cli.prompt import asking, drive, nobody
 
-    async with mode:
+    async with nullcontext() if isinstance(where, str) else where, mode:
         with asking(yes=yes, otherwise=nobody, stdin_is_code=stdin_is_code) as ask:
             await drive(mode, code, report.take, ask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -58,14 +59,24 @@ def make_sandbox(sandbox: str | CodeSandbox, **settings: Any) -> CodeSandbox:
     """A sandbox from a registered name, `"auto"`, an import path or a ready instance (given back as it is).
 
     Raises:
-        InvalidSetting: No such name, or settings for an instance that already has its own.
+        InvalidSetting: No such name, settings it does not take, or settings for an instance that has its own.
         SandboxUnavailable: It cannot be offered here.
     """
     if isinstance(sandbox, CodeSandbox):
         if settings:
             raise InvalidSetting(f"a ready sandbox takes no more settings: {', '.join(settings)}")
         return sandbox
-    return sandbox_class(choose_auto() if sandbox == "auto" else sandbox)(**settings)
+    name = choose_auto() if sandbox == "auto" else sandbox
+    made = sandbox_class(name)
+    if settings and (unknown := sorted(set(settings) - set(inspect.signature(made).parameters))):
+        raise InvalidSetting(f"the sandbox {name!r} does not take {', '.join(unknown)}", hint=_takers(unknown[0]))
+    return made(**settings)
+
+
+def _takers(setting: str) -> str:
+    """Which sandboxes take a setting, for a hint."""
+    names = [name for name in ROWS if setting in inspect.signature(sandbox_class(name)).parameters]
+    return f"sandboxes that do: {', '.join(names)}" if names else "no registered sandbox does"
 
 
 def available() -> dict[str, Availability]:

@@ -42,6 +42,10 @@ class InterpreterFiles:
     """Directories within the binds that are shown empty: the packages of the host."""
     sys_path: tuple[str, ...]
     """The standard library."""
+    readable: tuple[str, ...]
+    """The binds without the masks: what to allow where nothing can be covered."""
+    listable: tuple[str, ...]
+    """Of the standard library the folders masks lie in: an import lists them to find what is readable there."""
 
 
 @cache
@@ -60,12 +64,15 @@ def interpreter_files(python: str | None = None) -> InterpreterFiles:
     shown = [path for path in system if not os.path.islink(path)]
     wanted = [told["executable"], *_library_folders(told["prefix"], [*stdlib]), told["library"], *_SYSTEM_FILES]
     binds = _without_nested([*shown, *(os.path.realpath(p) for p in wanted if p and os.path.exists(p))])
+    masks = _package_folders(binds)
     return InterpreterFiles(
         executable=told["executable"],
         binds=tuple(binds),
         links=tuple((path, os.readlink(path)) for path in system if os.path.islink(path)),
-        masks=tuple(_package_folders(binds)),
+        masks=tuple(masks),
         sys_path=(*stdlib, *dynamic),
+        readable=tuple(part for path in binds for part in _parts_without(path, masks)),
+        listable=tuple(path for path in stdlib if any(mask.startswith(path + "/") for mask in masks)),
     )
 
 
@@ -110,3 +117,12 @@ def _package_folders(binds: list[str]) -> list[str]:
     places = [pattern for path in binds for pattern in (path, f"{path}/python*")]
     folders = [f for place in places for name in _PACKAGE_FOLDERS for f in glob(f"{place}/{name}")]
     return sorted({f for f in folders if os.path.isdir(f) and not os.path.islink(f)})
+
+
+def _parts_without(path: str, masks: list[str]) -> list[str]:
+    """The path, or as much of what lies in it as leaves the masks out. Where a link leads has its own rule, or none."""
+    if path in masks or os.path.islink(path):
+        return []
+    if not any(mask.startswith(path + "/") for mask in masks):
+        return [path]
+    return [part for name in sorted(os.listdir(path)) for part in _parts_without(os.path.join(path, name), masks)]

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,8 +59,8 @@ class LandlockedProcess(SupervisedProcess):
         self._over = ""
         self._looking: asyncio.TimerHandle | None = None
 
-    async def start(self, cwd: str, env: Mapping[str, str]) -> None:
-        """Ask for the process, sealed to its quota."""
+    async def start(self, cwd: str, env: Mapping[str, str], packages: Sequence[str] = ()) -> None:
+        """Ask for the process, sealed to its quota; its packages are in the spawner's description."""
         given = {"HOME": cwd, "TMPDIR": cwd, "LANG": "C.UTF-8", "PATH": "", **env}
         await super().start(cwd, {**given, QUOTA_VARIABLE: json.dumps(self.quota.order())})
 
@@ -109,7 +109,7 @@ class LandlockTier:
                 hint="see what refuses it with JailSandbox(tier='namespaces') or `hatchway doctor`",
             )
         check_landlock()
-        check_reachable(self._launch.interpreter)
+        check_reachable(self._launch.interpreter, self._launch.packages)
         python = LandlockedPython(
             self._launch.interpreter.executable, False, json.dumps(self._launch.landlock_message())
         )
@@ -157,15 +157,15 @@ def check_landlock() -> None:
         )
 
 
-def check_reachable(files: InterpreterFiles) -> None:
-    """For a root caller the code runs as a uid that owns nothing: it must be let through to its interpreter.
+def check_reachable(files: InterpreterFiles, packages: tuple[str, ...]) -> None:
+    """For a root caller the code runs as a uid that owns nothing: it must be let through to what it reads.
 
     Raises:
         SandboxUnavailable: A directory on the way is closed to others.
     """
     if os.geteuid() != 0:
         return
-    for path in (files.executable, *files.sys_path):
+    for path in (files.executable, *files.sys_path, *packages):
         for folder in Path(path).parents:
             if not folder.stat().st_mode & stat.S_IXOTH:
                 raise SandboxUnavailable(

@@ -36,7 +36,8 @@ TEXTS = {
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "/etc/hosts": "127.0.0.1 localhost\n",
 }
-_TAKEN = ("/dev", "/proc", "/tmp", "/etc", "/usr", "/lib", "/lib64", OUTPUT)
+PACKAGE_ROOT = "/packages"
+_TAKEN = ("/dev", "/proc", "/tmp", "/etc", "/usr", "/lib", "/lib64", OUTPUT, PACKAGE_ROOT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,8 @@ class Launch:
     """Shown read-only as `/input`."""
     mounts: tuple[FileMount, ...] = ()
     """Shown read-only at their own paths, over the workspace."""
+    packages: tuple[str, ...] = ()
+    """Folders with packages, last on the import path of the code and of nobody else."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables the code sees beside the few every jail sets."""
     egress: Egress | None = None
@@ -83,7 +86,8 @@ class Launch:
             "mount_points": [str(INPUT_ROOT), OUTPUT] if self.has_files else [],
             "binds": [(path, path) for path in files.binds],
             "links": files.links,
-            "masks": files.masks,
+            "masks": [folder for folder in files.masks if folder not in self.packages],
+            "package_folders": [(_package_place(n), folder) for n, folder in enumerate(self.packages, 1)],
             "workspace": str(self.workspace) if self.workspace else None,
             "grants": [(mount.mount_path, str(mount.host_path)) for mount in self.mounts],
             "texts": [*TEXTS.items(), *(self.egress.texts.items() if self.egress else ())],
@@ -94,7 +98,18 @@ class Launch:
     def landlock_message(self) -> dict[str, Any]:
         """The description as the spawner of the landlock tier reads it."""
         files = self.interpreter
-        return {"packages": PACKAGES, "sys_path": files.sys_path, "readable": files.binds}
+        return {
+            "packages": PACKAGES,
+            "sys_path": files.sys_path,
+            "package_path": self.packages,
+            "readable": [*files.readable, *self.packages],
+            "listable": files.listable,
+        }
+
+
+def _package_place(number: int) -> str:
+    """Not at its own path: that may lie below the scratch folder."""
+    return f"{PACKAGE_ROOT}/{number}"
 
 
 def _guest_modules() -> list[str]:

@@ -27,6 +27,9 @@ from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.pool import Pool
 from hatchway.sandboxes.jail.session import JailSession
 from hatchway.sandboxes.jail.walls import Walls
+from hatchway.sandboxes.packages.environment import environment_of
+from hatchway.sandboxes.packages.existing import site_packages
+from hatchway.sandboxes.packages.requirements import Packages
 
 SPARES = 4
 
@@ -38,7 +41,10 @@ class JailSandbox(CodeSandbox):
         tier: `"namespaces"` or `"landlock"` forces that wall; None takes the stronger one that works here.
         workspace_root: A directory shown read-only as `/input`; also turns `/output` on.
         file_mounts: Files and directories shown read-only; relative paths land under `/input`. Turns `/output` on.
-        python: Another interpreter (at least 3.9); default is this one. Its standard library is seen, no package.
+        python: Another interpreter (at least 3.9); default is this one. Of a virtual or conda environment the packages
+            are seen as well, of a bare interpreter only the standard library.
+        packages: What the code may import beside the standard library, such as `["pandas==2.*"]`, or a `Packages`;
+            built once by uv before the first action, then cached.
         env: Environment variables the code is given; default none.
         spares: Warm children kept ready.
         allowed_domains: What the code may reach, by `fetch` and, behind namespaces, by any HTTP client through a proxy.
@@ -58,14 +64,22 @@ class JailSandbox(CodeSandbox):
         workspace_root: str | Path | None = None,
         file_mounts: Iterable[FileMountInput] = (),
         python: str | Path | None = None,
+        packages: Packages | Iterable[str] = (),
         env: Mapping[str, str] | None = None,
         spares: int = SPARES,
         allowed_domains: Iterable[AllowedDomainInput] = (),
         denied_domains: Iterable[str] = (),
     ) -> None:
         self.network = NetworkRules.of(allowed_domains, denied_domains)
+        interpreter = interpreter_files(None if python is None else os.fspath(python))
+        self._environment = environment_of(
+            packages,
+            executable=interpreter.executable,
+            site_folders=() if python is None else site_packages(os.fspath(python)),
+        )
         self._launch = Launch(
-            interpreter=interpreter_files(None if python is None else os.fspath(python)),
+            interpreter=interpreter,
+            packages=self._environment.folders,
             workspace=_workspace(workspace_root),
             mounts=as_file_mounts(file_mounts),
             environment=dict(env or {}),
@@ -84,7 +98,11 @@ class JailSandbox(CodeSandbox):
     def constraints(self) -> CodeConstraints:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Which Python it runs; the landlock tier has no sockets, whatever was granted."""
         has_sockets = self._launch.egress is not None and self._walls.tier != "landlock"
-        return CodeConstraints(network=has_sockets, additional_instructions=PROXIED if has_sockets else "")
+        return CodeConstraints(
+            network=has_sockets,
+            packages=self._environment.names,
+            additional_instructions=PROXIED if has_sockets else "",
+        )
 
     @property
     def hash_seed(self) -> int:
@@ -107,7 +125,7 @@ class JailSandbox(CodeSandbox):
     ) -> CodeExecution:
         """As the contract says, in a fresh sealed process."""
         limits = limits or Limits()
-        child = await self._pool.take(Quota.of(limits))
+        child = await self._take(limits)
         execution = await self._begin(child, code, functions, inputs, limits, on_output, is_session=False)
         return execution if child.output is None else FilesExecution(execution, child, limits, is_session=False)
 
@@ -115,7 +133,7 @@ class JailSandbox(CodeSandbox):
     async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
         """As the contract says; one sealed process for all actions of the session."""
         limits = limits or Limits()
-        session = JailSession(await self._pool.take(Quota.of(limits)), limits, self._begin)
+        session = JailSession(await self._take(limits), limits, self._begin)
         try:
             yield session
         finally:
@@ -139,6 +157,11 @@ class JailSandbox(CodeSandbox):
         thread.start()
         thread.join()
         return found[0]
+
+    async def _take(self, limits: Limits) -> JailedProcess:
+        if not self._environment.is_ready:
+            await self._environment.ensure()
+        return await self._pool.take(Quota.of(limits))
 
     async def _begin(
         self,

@@ -22,6 +22,9 @@ from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.core.transport import CallbackTransport
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.packages.environment import environment_of
+from hatchway.sandboxes.packages.existing import installed, site_packages
+from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.process.session import ProcessSession
 from hatchway.sandboxes.process.side_channel import SideChannel
 from hatchway.sandboxes.process.spawner import Python, running_spawner, spawner_for, this_python
@@ -41,6 +44,8 @@ class ProcessSandbox(CodeSandbox):
         transport: Carries the calls, such as `HttpCallbackTransport()`: each execution has a copy of it, or what a
             factory makes; default is the guest's own channel, which is faster.
         python: Another interpreter (at least 3.9), with its site-packages; default is this one without them.
+        packages: What the code may import beside the standard library, such as `["pandas==2.*"]`, or a `Packages`;
+            built once by uv before the first action, then cached.
         env: Environment variables the code is given; default none.
         file_mounts: Files and folders copied to `input/` in the working directory, without write permission.
         workspace_root: Where the private folders are made; default is the system's temporary folder.
@@ -58,6 +63,7 @@ class ProcessSandbox(CodeSandbox):
         *,
         transport: CallbackTransport | Callable[[], CallbackTransport] | None = None,
         python: str | Path | None = None,
+        packages: Packages | Iterable[str] = (),
         env: Mapping[str, str] | None = None,
         file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
@@ -66,9 +72,12 @@ class ProcessSandbox(CodeSandbox):
     ) -> None:
         self.network = NetworkRules.of(allowed_domains, denied_domains)
         self.tier: Tier = "process"
-        self.constraints = CodeConstraints(network=True)
         self._transport = partial(copy.copy, transport) if isinstance(transport, CallbackTransport) else transport
         self._python = this_python() if python is None else Python(os.fspath(python), has_site=True)
+        self._environment = environment_of(packages, executable=self._python.executable)
+        already = () if python is None else site_packages(os.fspath(python))
+        names = (*self._environment.names, *(name for folder in already for name in installed(folder)))
+        self.constraints = CodeConstraints(network=True, packages=names)
         self._env = dict(env or {})
         self._mounts = as_file_mounts(file_mounts)
         check_mounts(self._mounts)
@@ -154,6 +163,8 @@ class ProcessSandbox(CodeSandbox):
 
     async def _take(self) -> SupervisedProcess:
         """A process nobody has used; another spare is made meanwhile."""
+        if not self._environment.is_ready:
+            await self._environment.ensure()
         self._sweep()
         while self._spares and not self._spares[-1].is_fresh:
             self._spares.pop().close()
@@ -175,7 +186,7 @@ class ProcessSandbox(CodeSandbox):
         spawner = running_spawner(self._python) or await asyncio.to_thread(spawner_for, self._python)
         process = SupervisedProcess(spawner)
         try:
-            await process.start(make_workspace(self._workspace_root), self._env)
+            await process.start(make_workspace(self._workspace_root), self._env, self._environment.folders)
         except OSError as e:
             raise SandboxCrashed("the process that forks guests died", hint="run the action again") from e
         return process

@@ -75,7 +75,7 @@ class Spawner:
         """Whether it can be asked; a spawner of the process this one was forked from cannot."""
         return self._owner == os.getpid() and self._process.poll() is None
 
-    async def spawn(self, cwd: str, env: Mapping[str, str], fds: Sequence[int]) -> int:
+    async def spawn(self, cwd: str, env: Mapping[str, str], fds: Sequence[int], packages: Sequence[str] = ()) -> int:
         """Ask for a guest that is given these descriptors: channel read and write, stdout, stderr, control.
 
         Returns:
@@ -85,7 +85,7 @@ class Spawner:
             OSError: The spawner is gone.
         """
         number = next(self._numbers)
-        request = json.dumps({"id": number, "cwd": cwd, "env": dict(env)}).encode("ascii") + b"\n"
+        request = json.dumps({"id": number, "cwd": cwd, "env": dict(env), "packages": list(packages)}).encode() + b"\n"
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
         while True:
             try:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.limits import Limits
@@ -74,7 +74,7 @@ class SupervisedProcess:
         """Whether it belongs to a loop that was closed."""
         return self._loop is not None and self._loop.is_closed()
 
-    async def start(self, cwd: str, env: Mapping[str, str]) -> None:
+    async def start(self, cwd: str, env: Mapping[str, str], packages: Sequence[str] = ()) -> None:
         """Ask the spawner for the process. It is usable at once: what is sent meanwhile waits in the pipes.
 
         Raises:
@@ -82,7 +82,7 @@ class SupervisedProcess:
         """
         self.cwd = cwd
         try:
-            self._number = await self._spawner.spawn(cwd, env, self._theirs)
+            self._number = await self._spawner.spawn(cwd, env, self._theirs, packages)
         except BaseException:
             self.close()
             remove_tree(cwd)

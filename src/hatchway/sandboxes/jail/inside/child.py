@@ -41,6 +41,7 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
     try:
         given = _seal(launch, order)
         _forget_the_zygote()
+        sys.path += [place for place, _ in launch["package_folders"]]  # only now: the walls stand
         _guest.warm_up()  # in the zygote for what the interpreter learns from it, here for the pages it writes to
         hello = b'{"sealed":true,"fds":["%s"]}\n' % '","'.join(given).encode()
         rights = array.array("i", given.values())

@@ -53,8 +53,9 @@ def seal(description: dict[str, Any], kept: set[int]) -> None:
     quota["rlimits"]["RLIMIT_NPROC"] = [tasks + most for most in allowed]  # it counts every task of the user
     kernel.set_rlimits(quota["rlimits"])
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    policy.restrict_paths(description["readable"], [folder])
+    policy.restrict_paths(description["readable"], [folder], listable=description["listable"])
     policy.restrict_system_calls(False)
+    sys.path += description["package_path"]  # only now: the walls stand
 
 
 def _become_nobody_else(kernel: Any, folder: str) -> None:

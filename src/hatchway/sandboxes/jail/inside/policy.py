@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -93,11 +94,14 @@ def system_calls(has_memfd: bool, has_sockets: bool = False) -> bytes:
     return seccomp.assemble(rules, default=seccomp.refuse(errno.EPERM))
 
 
-def restrict_paths(readable: list[str], writable: list[str], proxy_port: int = 0) -> None:
+def restrict_paths(
+    readable: list[str], writable: list[str], proxy_port: int = 0, listable: Sequence[str] = ()
+) -> None:
     """Landlock, where the kernel has it: read and execute here, write there, connect to the proxy, signal nobody."""
     if not landlock.abi():
         return
     rules = [(path, READ) for path in readable] + [(path, WRITE) for path in writable]
+    rules += [(path, landlock.READ_DIR) for path in listable]
     rules += [(path, landlock.READ_FILE | landlock.WRITE_FILE) for path in _DEVICES]
     ports = [(proxy_port, landlock.CONNECT_TCP)] if proxy_port else []
     landlock.restrict([rule for rule in rules if os.path.exists(rule[0])], ports=ports)

@@ -31,6 +31,8 @@ def build(launch: dict[str, Any], owner: int | None) -> None:
         _show_workspace(launch, owner)
     for target, source in launch["grants"]:
         _grant(OLD + source, NEW + target, owner)
+    for target, source in launch["package_folders"]:
+        _grant(OLD + source, NEW + target, owner, SEALED)  # with NOEXEC no extension module could be loaded
     for target in launch["masks"]:
         _mask(NEW + target)
     _add_devices()
@@ -47,7 +49,7 @@ class GrantRefused(OSError):
     """A granted file cannot be shown: it is gone, or not ours to show."""
 
 
-def _grant(source: str, target: str, owner: int | None) -> None:
+def _grant(source: str, target: str, owner: int | None, attributes: int = SEALED | kernel.ATTR_NOEXEC) -> None:
     """A granted file or directory. For a root caller it looks like the code's own, so that the code may read it."""
     try:
         _make_place(source, target)
@@ -57,7 +59,7 @@ def _grant(source: str, target: str, owner: int | None) -> None:
         else:
             kernel.attach_tree(tree, target)
             os.close(tree)
-        kernel.restrict_mount(target, SEALED | kernel.ATTR_NOEXEC)
+        kernel.restrict_mount(target, attributes)
     except OSError as e:
         reason = f"{source[len(OLD) :]}: {os.strerror(e.errno or 0)}"
         raise GrantRefused(e.errno or 0, reason) from None

@@ -60,6 +60,7 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
     os.environ.update(request["env"])
     sys.argv = [""]
     sys.path.insert(0, request["cwd"])
+    sys.path += request["packages"]
 
 
 def _serve(read_fd: int, write_fd: int) -> None:

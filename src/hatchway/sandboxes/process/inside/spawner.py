@@ -1,8 +1,8 @@
 """Forks guests on demand. It was exec'd clean, and its environment holds nothing of the host's.
 
-The host asks by one line of JSON: `{"id", "cwd", "env"}` with five descriptors (channel read and write, stdout,
-stderr, control) or `{"kill": id}`. Its end of file ends everything. A child subreaper like the supervisors: if the
-code kills its supervisor, what it leaves falls to this process and is killed.
+The host asks by one line of JSON: `{"id", "cwd", "env", "packages"}` with five descriptors (channel read and write,
+stdout, stderr, control) or `{"kill": id}`. Its end of file ends everything. A child subreaper like the supervisors: if
+the code kills its supervisor, what it leaves falls to this process and is killed.
 """
 
 from __future__ import annotations
