@@ -89,7 +89,7 @@ def test_a_file_is_standard_base64_in_json() -> None:
 
 
 def test_a_nul_byte_in_the_code_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match="^line 2 of the code holds a NUL byte\n"):
+    with pytest.raises(InvalidSetting, match=r"^line 2 of the code holds a NUL byte\n"):
         CodeExecutionInput("a = 1\nb = '\0'")
 
 
@@ -102,7 +102,7 @@ def test_an_input_file_that_would_leave_its_place_is_refused(name: str) -> None:
 
 def test_two_input_files_of_one_name_are_refused() -> None:
     file = ExecFile(name="a", content=b"")
-    with pytest.raises(InvalidSetting, match="^two input files are named 'a': give each its own name$"):
+    with pytest.raises(InvalidSetting, match=r"^two input files are named 'a': give each its own name$"):
         CodeExecutionInput("1", input_files=(file, file))
 
 

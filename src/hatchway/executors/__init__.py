@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from hatchway.core.results import ExecFile
     from hatchway.executors.execution import CodeExecutionInput, CodeExecutionResult
     from hatchway.executors.executor import CodeExecutor, InvocationContext
+    from hatchway.executors.local import LocalCodeExecutor
     from hatchway.executors.parts import CodeExecutionResultPart, ExecutableCodePart, Outcome
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ExecFile",
     "ExecutableCodePart",
     "InvocationContext",
+    "LocalCodeExecutor",
     "Outcome",
 ]
 
@@ -26,6 +28,7 @@ _HOMES = {
     "core.results": ("ExecFile",),
     "executors.execution": ("CodeExecutionInput", "CodeExecutionResult"),
     "executors.executor": ("CodeExecutor", "InvocationContext"),
+    "executors.local": ("LocalCodeExecutor",),
     "executors.parts": ("CodeExecutionResultPart", "ExecutableCodePart", "Outcome"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

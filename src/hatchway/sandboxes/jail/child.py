@@ -17,8 +17,8 @@ from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.cgroups import Cgroup
 from hatchway.sandboxes.jail.egress import Egress, Gateway
 from hatchway.sandboxes.jail.launch import Quota
-from hatchway.sandboxes.jail.output import OutputFolder
 from hatchway.sandboxes.jail.zygote import Slot, Zygote
+from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.inside import tree
 from hatchway.transports.stdio import StdinStdoutTransport
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from hatchway.sandboxes.guest_process import GuestProcess
 from hatchway.sandboxes.jail.egress import Gateway
 from hatchway.sandboxes.jail.launch import Quota
-from hatchway.sandboxes.jail.output import OutputFolder
+from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.transports.stdio import StdinStdoutTransport
 
 

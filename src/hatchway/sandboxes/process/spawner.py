@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.transports.stdio import GUEST
@@ -84,20 +85,22 @@ class Spawner:
         Raises:
             OSError: The spawner is gone.
         """
+        return await self._ask({"cwd": cwd, "env": dict(env), "packages": list(packages)}, fds)
+
+    async def spawn_supervisor(self, control: int) -> int:
+        """Ask for a supervisor of other programs, which is told over this socket what to run.
+
+        Returns:
+            Its number, for `kill_supervisor`.
+
+        Raises:
+            OSError: The spawner is gone.
+        """
+        return await self._ask({"programs": True}, [control])
+
+    async def _ask(self, request: Mapping[str, Any], fds: Sequence[int]) -> int:
         number = next(self._numbers)
-        request = json.dumps({"id": number, "cwd": cwd, "env": dict(env), "packages": list(packages)}).encode() + b"\n"
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-        while True:
-            try:
-                sent = self._socket.sendmsg([request], rights)
-                break
-            except BlockingIOError:
-                await asyncio.sleep(RETRY_SECONDS)
-        while sent < len(request):
-            try:
-                sent += self._socket.send(request[sent:])
-            except BlockingIOError:
-                await asyncio.sleep(RETRY_SECONDS)
+        await send_with_fds(self._socket, {"id": number, **request}, fds)
         return number
 
     def kill_supervisor(self, number: int) -> None:
@@ -118,6 +121,22 @@ class Spawner:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+async def send_with_fds(to: socket.socket, message: Mapping[str, Any], fds: Sequence[int]) -> None:
+    """Send a line of JSON over a socket that does not block, the descriptors with its first byte.
+
+    Raises:
+        OSError: Nobody is at the other end.
+    """
+    line = json.dumps(message).encode("ascii") + b"\n"
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+    sent = 0
+    while sent < len(line):
+        try:
+            sent += to.send(line[sent:]) if sent else to.sendmsg([line], rights)
+        except BlockingIOError:
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 def _started(command: Sequence[str], fd: int) -> subprocess.Popen[bytes]:

@@ -177,7 +177,7 @@ class SupervisedProcess:
                 self._reason = "" if reason == b"-" else reason.decode("ascii")
                 self._help_after(STUCK_SECONDS)
             case [b"dead", status]:
-                self._die(_death(int(status), self._reason))
+                self._die(death_of(int(status), self._reason))
             case _:
                 self._die(Death(is_crash=True))
 
@@ -229,7 +229,8 @@ def _remove_empty(folder: str) -> None:
         pass  # already gone
 
 
-def _death(status: int, reason: str) -> Death:
+def death_of(status: int, reason: str) -> Death:
+    """What a supervisor's last words mean: a wait status, and the limit or the reason it killed for."""
     if reason == "orphaned":
         return Death(is_crash=True)
     if os.WIFSIGNALED(status):

@@ -1,8 +1,9 @@
 """Forks guests on demand. It was exec'd clean, and its environment holds nothing of the host's.
 
 The host asks by one line of JSON: `{"id", "cwd", "env", "packages"}` with five descriptors (channel read and write,
-stdout, stderr, control) or `{"kill": id}`. Its end of file ends everything. A child subreaper like the supervisors: if
-the code kills its supervisor, what it leaves falls to this process and is killed.
+stdout, stderr, control), `{"id", "programs": true}` with one (control) for a supervisor of other programs, or
+`{"kill": id}`. Its end of file ends everything. A child subreaper like the supervisors: if the code kills its
+supervisor, what it leaves falls to this process and is killed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from . import kernel, tree
 from .guest import be_guest, warm_up
+from .programs import Programs
 from .scratch import remove_tree
 from .supervisor import Supervisor
 
@@ -79,7 +81,8 @@ class Spawner:
             if "kill" in request:
                 self._kill_supervisor(request["kill"])
             else:
-                fds, self._fds = self._fds[:FDS], self._fds[FDS:]
+                many = 1 if "programs" in request else FDS
+                fds, self._fds = self._fds[:many], self._fds[many:]
                 self._spawn(request, fds)
         return bool(data)
 
@@ -90,27 +93,33 @@ class Spawner:
         *guests, control = fds
         for fd in guests:
             os.close(fd)
-        self._supervised[pid] = Supervised(request["id"], control, request["cwd"])
+        self._supervised[pid] = Supervised(request["id"], control, request.get("cwd", ""))
 
     def _be_supervisor(self, request: dict[str, Any], fds: list[int]) -> None:
-        """In the forked process: become a supervisor with a guest below it. Never returns."""
+        """In the forked process: become a supervisor, with a guest below it or for other programs. Never returns."""
         status = 1
         try:
             kernel.close_all_but(0, 1, 2, self._lifeline, *fds)
             os.setsid()
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-            *guests, control = fds
-            me = os.getpid()
-            guest = os.fork()
-            if guest == 0:
-                be_guest(request, guests, me)
-            for fd in guests:
-                os.close(fd)
-            Supervisor(control, self._lifeline, guest).run()
-            remove_tree(request["cwd"])
+            if "programs" in request:
+                Programs(fds[0], self._lifeline).run()
+            else:
+                self._supervise(request, fds)
             status = 0
         finally:
             os._exit(status)
+
+    def _supervise(self, request: dict[str, Any], fds: list[int]) -> None:
+        *guests, control = fds
+        me = os.getpid()
+        guest = os.fork()
+        if guest == 0:
+            be_guest(request, guests, me)
+        for fd in guests:
+            os.close(fd)
+        Supervisor(control, self._lifeline, guest, kernel.wake_on_child()).run()
+        remove_tree(request["cwd"])
 
     def _kill_supervisor(self, number: int) -> None:
         for pid, supervised in self._supervised.items():

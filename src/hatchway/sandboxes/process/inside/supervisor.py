@@ -26,28 +26,31 @@ class Supervisor:
         control: The socket to the host.
         lifeline: Readable once the spawner is dead.
         guest: The guest's process, a child of this one.
+        wakeup: Readable when a child has died.
+        told: What the host has said already.
     """
 
-    def __init__(self, control: int, lifeline: int, guest: int) -> None:
+    def __init__(self, control: int, lifeline: int, guest: int, wakeup: int, told: bytes = b"") -> None:
         self._control, self._lifeline = control, lifeline
         self._guest = guest
         self._status: int | None = None
         self._reason = ""
         self._limits: tuple[int, int] | None = None
-        self._half = b""
+        self._half = told
         self._pause = BUSY_SECONDS
         self._looked = time.monotonic()
         self._seen: list[tuple[int, int, int]] = []
-        self._wakeup = kernel.wake_on_child()
+        self._wakeup = wakeup
         self._poll = select.poll()
-        for fd in (control, lifeline, self._wakeup):
+        for fd in (control, lifeline, wakeup):
             self._poll.register(fd, select.POLLIN)
 
     def run(self) -> None:
         """Watch the guest until it dies or is to die; then leave nothing of it."""
         kernel.tell(self._control, f"started {os.getpid()} {self._guest}")
-        while self._is_wanted():
-            pass
+        is_wanted = self._take_lines()
+        while is_wanted:
+            is_wanted = self._is_wanted()
         kernel.tell(self._control, f"killing {self._reason or '-'}")
         self._kill_all()
         kernel.tell(self._control, f"dead {self._status or 0}")
@@ -73,14 +76,18 @@ class Supervisor:
     def _take_orders(self) -> bool:
         """Whether the host is there and wants the guest alive."""
         data = os.read(self._control, 4096)
-        *lines, self._half = (self._half + data).split(b"\n")
+        self._half += data
+        return self._take_lines() and bool(data)
+
+    def _take_lines(self) -> bool:
+        *lines, self._half = self._half.split(b"\n")
         for line in lines:
             word, *numbers = line.split()
             if word == b"kill":
                 return False
             tasks, memory = map(int, numbers)
             self._limits, self._pause = (tasks, memory), BUSY_SECONDS
-        return bool(data)
+        return True
 
     def _look(self, most_tasks: int, most_bytes: int) -> None:
         """Hold the code to its limits on processes and memory; look less often at one that does nothing."""

@@ -1,4 +1,4 @@
-"""Files the code left in `/output`, read through a directory handle that follows nothing. The code may be hostile."""
+"""Files the code left behind, read through a directory handle that follows nothing. The code may be hostile."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 import struct
+import sys
 from dataclasses import dataclass, field
 
 from hatchway.core.errors import CodeLimitError
@@ -27,10 +28,18 @@ _libc.syscall.restype = ctypes.c_long
 
 @dataclass(slots=True)
 class OutputFolder:
-    """The `/output` of one child: a handle that stays good when the child is dead. It is owned: `close` it."""
+    """The folder of one child: a handle that stays good when the child is dead. It is owned: `close` it."""
 
     fd: int
+    place: str = "/output"
+    """What the code calls it."""
+    refused: list[str] | None = None
+    """Given a list, why each thing that is no plain file with a plain name was left out; None makes names readable."""
     _given: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
+
+    def staged(self, name: str, found: os.stat_result) -> None:
+        """A file the host put there: it is collected only if the code changes it."""
+        self._given[name] = _mark(found)
 
     def collect(self, limits: Limits) -> tuple[ExecFile, ...]:
         """The regular files that are new or changed since the last time, by name. Blocks: call it in a thread.
@@ -38,7 +47,7 @@ class OutputFolder:
         Raises:
             CodeLimitError: There are more, or larger ones, than `limits` allow; it has those that were read.
         """
-        reading = _Reading(limits, self._given)
+        reading = _Reading(limits, self.place, self.refused, self._given)
         reading.walk(self.fd, "", 0)
         return tuple(sorted(reading.files, key=lambda file: file.name))
 
@@ -50,8 +59,10 @@ class OutputFolder:
 
 
 class _Reading:
-    def __init__(self, limits: Limits, given: dict[str, tuple[int, int, int]]) -> None:
-        self._limits = limits
+    def __init__(
+        self, limits: Limits, place: str, refused: list[str] | None, given: dict[str, tuple[int, int, int]]
+    ) -> None:
+        self._limits, self._place, self._refused = limits, place, refused
         self._given = given
         self._entries = 0
         self._bytes = 0
@@ -61,8 +72,12 @@ class _Reading:
         for name in sorted(os.listdir(folder)):
             self._entries += 1
             if self._entries > MAX_ENTRIES:
-                raise self._over("output_files", f"the code left more than {MAX_ENTRIES} entries in /output")
+                raise self._over("output_files", f"the code left more than {MAX_ENTRIES} entries in {self._place}")
+            if self._refused is not None and not name.isprintable():
+                self._refuse(prefix + name, "its name holds control characters or is not UTF-8")
+                continue
             if (fd := _opened(folder, name)) is None:
+                self._refuse(prefix + name, "it is a link, no file, or cannot be read")
                 continue
             try:
                 found = os.fstat(fd)
@@ -70,32 +85,44 @@ class _Reading:
                     self.walk(fd, f"{prefix}{name}/", depth + 1)
                 elif stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
                     self._take(fd, prefix + name, found)
+                else:
+                    self._refuse(prefix + name, "it has a second name, or lies too deep")
             finally:
                 os.close(fd)
 
     def _take(self, fd: int, name: str, found: os.stat_result) -> None:
-        mark = (found.st_ino, found.st_size, found.st_mtime_ns)
+        mark = _mark(found)
         name = name.encode("utf-8", "replace").decode()
         if self._given.get(name) == mark:
             return
         if len(self.files) >= self._limits.output_files:
-            raise self._over("output_files", f"the code left more than {self._limits.output_files} files in /output")
+            raise self._over(
+                "output_files", f"the code left more than {self._limits.output_files} files in {self._place}"
+            )
         if found.st_size > self._limits.file_bytes:
             raise self._over(
-                "file_bytes", f"/output/{name} has {found.st_size} bytes, the limit is {self._limits.file_bytes}"
+                "file_bytes", f"{self._place}/{name} has {found.st_size} bytes, the limit is {self._limits.file_bytes}"
             )
         content = _read(fd, self._limits.file_bytes)
         self._bytes += len(content)
         if self._bytes > self._limits.disk_bytes:
             raise self._over(
-                "disk_bytes", f"the files in /output have more than {self._limits.disk_bytes} bytes together"
+                "disk_bytes", f"the files in {self._place} have more than {self._limits.disk_bytes} bytes together"
             )
         self._given[name] = mark
         self.files.append(ExecFile(name=name, content=content))
 
+    def _refuse(self, name: str, why: str) -> None:
+        if self._refused is not None and len(self._refused) < self._limits.output_files:
+            self._refused.append(f"{name!r} is left out: {why}")
+
     def _over(self, limit: str, message: str) -> CodeLimitError:
         hint = f"raise Limits.{limit}, or let the code leave less"
         return CodeLimitError(message, limit=limit, files=self.files, hint=hint)
+
+
+def _mark(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _opened(folder: int, name: str) -> int | None:
@@ -114,6 +141,8 @@ def _opened(folder: int, name: str) -> int | None:
 def _openat2(folder: int, name: str) -> int:
     # O_NONBLOCK: should a FIFO take the file's place after the look at it, the open must not hang
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+    if sys.platform != "linux":
+        return os.open(name, flags, dir_fd=folder)
     how = struct.pack("=QQ", flags, 0) + _NOTHING_FOLLOWED
     fd = int(_libc.syscall(ctypes.c_long(_OPENAT2), folder, os.fsencode(name), how, len(how)))
     if fd < 0:
