@@ -94,9 +94,7 @@ def system_calls(has_memfd: bool, has_sockets: bool = False) -> bytes:
     return seccomp.assemble(rules, default=seccomp.refuse(errno.EPERM))
 
 
-def restrict_paths(
-    readable: list[str], writable: list[str], proxy_port: int = 0, listable: Sequence[str] = ()
-) -> None:
+def restrict_paths(readable: list[str], writable: list[str], proxy_port: int = 0, listable: Sequence[str] = ()) -> None:
     """Landlock, where the kernel has it: read and execute here, write there, connect to the proxy, signal nobody."""
     if not landlock.abi():
         return
