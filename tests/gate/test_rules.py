@@ -17,7 +17,7 @@ def call(name: str, **kwargs: Any) -> FunctionCall:
 
 
 def said(rules: list[Rule], one: FunctionCall, approval: Any = "allow", asks_all: bool = False) -> Verdict:
-    return verdict(approval, rules, one, one.kwargs, asks_all=asks_all)
+    return verdict(approval, rules, one.function_name, one.kwargs, asks_all=asks_all)
 
 
 @pytest.mark.parametrize(

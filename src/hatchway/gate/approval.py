@@ -33,7 +33,7 @@ _RUN_BY_RULE = Verdict("run", "rule")
 def verdict(
     approval: Approval,
     rules: Sequence[Rule],
-    call: FunctionCall,
+    tool: str,
     arguments: Mapping[str, Any],
     *,
     asks_all: bool,
@@ -43,15 +43,15 @@ def verdict(
     Args:
         approval: What the tool itself says.
         rules: The stored permissions.
-        call: The call, arguments bound.
-        arguments: The same arguments with the tool's defaults filled in, so that leaving one out hides nothing.
+        tool: The name of the tool that is called.
+        arguments: The bound arguments, with the tool's defaults filled in, so that leaving one out hides nothing.
         asks_all: An `approve` callback is there and sees every call that no rule settled.
     """
     if approval == "deny":
-        return Verdict("deny", "tool", f"the tool {call.function_name} is switched off")
-    rule = strongest(rules, call, arguments) if rules else None
+        return Verdict("deny", "tool", f"the tool {tool} is switched off")
+    rule = strongest(rules, tool, arguments) if rules else None
     if rule is not None and rule.effect == "deny":
-        return Verdict("deny", "rule", rule.reason or f"a rule denies {call.function_name}")
+        return Verdict("deny", "rule", rule.reason or f"a rule denies {tool}")
     if rule is not None and rule.effect == "allow":
         return _RUN_BY_RULE
     if asks_all or approval == "ask":

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, get_args
 
-from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Approval
 from hatchway.core.errors import InvalidSetting
 
@@ -40,9 +39,13 @@ class Rule:
         if not self.tool:
             raise InvalidSetting("a rule needs a tool pattern; '*' is every tool")
 
+    def names(self, tool: str) -> bool:
+        """Whether the rule speaks about calls of this tool, with whatever arguments it asks for."""
+        return self.tool == "*" or _pattern(self.tool).fullmatch(tool) is not None
+
     def matches(self, name: str, arguments: Mapping[str, Any]) -> bool:
         """Whether the rule speaks about this call."""
-        if self.tool != "*" and not _pattern(self.tool).fullmatch(name):
+        if not self.names(name):
             return False
         return all(key in arguments and self._fits(pattern, arguments[key]) for key, pattern in self.args.items())
 
@@ -53,11 +56,11 @@ class Rule:
         return _pattern(pattern).fullmatch(text) is not None
 
 
-def strongest(rules: Iterable[Rule], call: FunctionCall, arguments: Mapping[str, Any]) -> Rule | None:
+def strongest(rules: Iterable[Rule], tool: str, arguments: Mapping[str, Any]) -> Rule | None:
     """Of the rules that match, the one that counts: deny, then allow, then ask."""
     found: dict[str, Rule] = {}
     for rule in rules:
-        if rule.effect not in found and rule.matches(call.function_name, arguments):
+        if rule.effect not in found and rule.matches(tool, arguments):
             if rule.effect == "deny":
                 return rule
             found[rule.effect] = rule

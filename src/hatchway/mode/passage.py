@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from hatchway.core.calls import CallContext, FunctionCall
+from hatchway.core.calls import CallContext, FunctionCall, function_call
 from hatchway.core.decisions import Edit
 from hatchway.core.errors import ToolDenied, ToolError, described
 from hatchway.core.values import to_wire
@@ -48,6 +48,7 @@ class Passage:
         self._asks_all = asks_all
         self._one_at_a_time = asyncio.Lock()
         self._defaults = {name: _defaults(tool) for name, tool in tools.items()}
+        self._foregone = {name: self._verdict(tool, {}) for name, tool in tools.items() if not self._looks_at_args(name)}
 
     def admit(self, call: FunctionCall) -> Admitted:
         """The call bound to its tool.
@@ -59,13 +60,20 @@ class Passage:
         if tool is None:
             raise ToolError(self._no_such_tool(call.function_name))
         bound = tool.bind(call.args, call.kwargs)
-        return Admitted(FunctionCall(call_id=call.call_id, function_name=call.function_name, kwargs=bound), tool)
+        return Admitted(function_call(call.call_id, call.function_name, (), bound), tool)
 
     def verdict(self, admitted: Admitted) -> Verdict:
         """What tool and rules say, before anybody is asked."""
-        call = admitted.call
-        everything = {**self._defaults[call.function_name], **call.kwargs} if self._rules else call.kwargs
-        return verdict(admitted.tool.approval, self._rules, call, everything, asks_all=self._asks_all)
+        known = self._foregone.get(admitted.call.function_name)
+        return known or self._verdict(admitted.tool, admitted.call.kwargs)
+
+    def _verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
+        everything = {**self._defaults[tool.name], **arguments}
+        return verdict(tool.approval, self._rules, tool.name, everything, asks_all=self._asks_all)
+
+    def _looks_at_args(self, name: str) -> bool:
+        """Whether a rule decides about calls of this tool by their arguments; otherwise all fare alike."""
+        return any(rule.args and rule.names(name) for rule in self._rules)
 
     def edited(self, admitted: Admitted, edit: Edit) -> Admitted:
         """The call with other arguments, validated and checked like the first ones.
@@ -100,7 +108,7 @@ class Passage:
         deadline = None
         try:
             if tool.timeout is None:
-                return await self._invoke(tool, arguments)
+                return await (tool.func(**arguments) if tool.is_async else self._in_thread(tool, arguments))
             async with asyncio.timeout(tool.timeout) as deadline:
                 return await self._invoke(tool, arguments)
         except asyncio.CancelledError:

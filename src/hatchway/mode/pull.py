@@ -94,11 +94,13 @@ class PullLoop:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _pull(self) -> ExecutionResult | Paused:
+        execution = self._server.execution
         while True:
-            event = self.execution.poll()
+            event = execution.poll()
             if event is None:
-                self._start_fresh()  # the code goes on meanwhile: begin what it asked for
-                event = await self.execution.next()
+                if self._fresh:
+                    self._start_fresh()  # the code goes on meanwhile: begin what it asked for
+                event = await execution.next()
             match event:
                 case FunctionCall():
                     await self._take(event)

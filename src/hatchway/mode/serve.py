@@ -14,9 +14,9 @@ from hatchway.core.errors import CheckpointRefused, ToolDenied, ToolError, Value
 from hatchway.core.events import AgentEvent, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.sandbox import CodeExecution
 from hatchway.core.values import copied
-from hatchway.gate.approval import NOBODY_ASKS, Verdict
+from hatchway.gate.approval import Verdict
 from hatchway.mode.passage import Admitted, Passage
-from hatchway.trace.otel import call_span
+from hatchway.trace.otel import call_span, is_traced
 
 Emit = Callable[[AgentEvent], None]
 """Takes each event as it happens."""
@@ -54,7 +54,12 @@ class CallServer:
         try:
             admitted = self._passage.admit(call)
             found = self._passage.verdict(admitted)
-            allowed = admitted if found is NOBODY_ASKS else await self._decide(admitted, found)
+            if found.kind == "run":
+                if found.by == "rule":
+                    self._decided(admitted.call, Allow(), "rule")
+                allowed = admitted
+            else:
+                allowed = await self._decide(admitted, found)
         except ToolError as e:
             return await self._refuse(call, e, seconds=0.0)
         if allowed is not None:
@@ -76,22 +81,14 @@ class CallServer:
         await self._run(allowed)
 
     async def _decide(self, admitted: Admitted, found: Verdict) -> Admitted | None:
-        match found.kind:
-            case "run":
-                if found.by == "rule":
-                    self._decided(admitted.call, Allow(), "rule")
-                return admitted
-            case "deny":
-                self._decided(admitted.call, Deny(found.reason), found.by)
-                raise ToolDenied(found.reason)
-            case "ask":
-                decision = await self._ask(_shown(admitted.call))
-                if decision is None:
-                    self.held[admitted.call.call_id] = Held(admitted, admitted.digest())
-                    return None
-                return self._settled(admitted, decision, "callback")
-            case _:
-                assert_never(found.kind)
+        if found.kind == "deny":
+            self._decided(admitted.call, Deny(found.reason), found.by)
+            raise ToolDenied(found.reason)
+        decision = await self._ask(_shown(admitted.call))
+        if decision is None:
+            self.held[admitted.call.call_id] = Held(admitted, admitted.digest())
+            return None
+        return self._settled(admitted, decision, "callback")
 
     def _settled(self, admitted: Admitted, decision: Decision, by: Literal["callback", "person"]) -> Admitted:
         self._decided(admitted.call, decision, by)
@@ -110,7 +107,10 @@ class CallServer:
         self._emit(CallStarted(call, run_id=self._run_id))
         started = time.monotonic()
         try:
-            with call_span(call.function_name, call_id=call.call_id, run_id=self._run_id):
+            if is_traced():
+                with call_span(call.function_name, call_id=call.call_id, run_id=self._run_id):
+                    value = await self._passage.run(admitted, self._run_id)
+            else:
                 value = await self._passage.run(admitted, self._run_id)
         except ToolError as e:
             return await self._refuse(call, e, seconds=time.monotonic() - started)

@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,60 +15,74 @@ GLANCE_SECONDS = 0.0002
 costs more than the tool itself."""
 
 
-class _Job:
-    """A function on its way through a thread, and whoever waits for it."""
+class _Worker:
+    """A thread that does one job at a time for the loop. Its two locks pass the turn there and back."""
 
-    def __init__(self, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.future: asyncio.Future[Any] | None = None
-        self.done = threading.Lock()
-        self.done.acquire()
-        self._function: Callable[[], Any] | None = function
-        self._context = contextvars.copy_context()
-        self._handing_over = threading.Lock()
-        self._is_done = False
+    def __init__(self) -> None:
+        self._turn, self._done = threading.Lock(), threading.Lock()
+        self._turn.acquire()
+        self._done.acquire()
+        self._function: Callable[[], Any] | None = None
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._waiting: asyncio.Future[None] | None = None
+        threading.Thread(target=self._serve, name="hatchway tool", daemon=True).start()
 
-    def compute(self) -> None:
-        """In the thread: call the function."""
-        function, self._function = self._function, None  # an idle thread must not keep a tool's arguments alive
-        assert function is not None
+    def start(self, function: Callable[[], Any]) -> None:
+        """Give the thread its turn, with the caller's context variables."""
+        context = contextvars.copy_context()
+        self._function = lambda: context.run(function)
+        self._turn.release()
+
+    def is_done_within(self, seconds: float) -> bool:
+        """Whether the job ends by then; the calling thread stands still meanwhile."""
+        return self._done.acquire(timeout=seconds)
+
+    async def wait(self) -> None:
+        """Until the job ends. Cancelling it means that nobody waits for this worker any more."""
+        loop = asyncio.get_running_loop()
         try:
-            self.value = self._context.run(function)
-        except BaseException as e:
-            self.error = e
-
-    def deliver(self) -> None:
-        """In the thread: wake whoever waits."""
-        with self._handing_over:
-            self._is_done = True
-            waiting = self.future
-        self.done.release()
-        if waiting is not None:
-            try:
-                self.loop.call_soon_threadsafe(self._settle)
-            except RuntimeError:
-                pass  # the loop was closed while the tool ran: nobody waits for the result any more
-
-    def wait(self) -> asyncio.Future[Any] | None:
-        """On the loop: a future for the outcome, or None when it is there already."""
-        with self._handing_over:
-            if not self._is_done:
-                self.future = self.loop.create_future()
-            return self.future
+            while True:
+                waiting = self._waiting = loop.create_future()
+                if self._done.acquire(blocking=False):  # it may have ended before it could see that somebody waits
+                    return
+                await waiting  # woken too early by the end of the job before: look again
+        finally:
+            self._waiting = None
 
     def outcome(self) -> Any:
-        """What the function returned, or what it raised."""
-        if self.error is None:
-            return self.value
-        if isinstance(self.error, StopIteration):  # it must not leave a coroutine as itself
-            raise RuntimeError(f"StopIteration: {self.error}")
-        raise self.error
+        """What the function returned, or what it raised; kept no longer."""
+        value, error, self._value, self._error = self._value, self._error, None, None
+        if error is None:
+            return value
+        if isinstance(error, StopIteration):  # it must not leave a coroutine as itself
+            raise RuntimeError(f"StopIteration: {error}")
+        raise error
 
-    def _settle(self) -> None:
-        if self.future is not None and not self.future.done():
-            self.future.set_result(None)
+    def dismiss(self) -> None:
+        """Let the thread end, after the job it has."""
+        self._function = None
+        if self._turn.locked():
+            self._turn.release()
+
+    def _serve(self) -> None:
+        while self._turn.acquire() and (function := self._function) is not None:
+            self._function = None
+            try:
+                self._value = function()
+            except BaseException as e:
+                self._error = e
+            del function  # an idle thread must not keep a tool's arguments alive
+            self._done.release()
+            if (waiting := self._waiting) is not None:
+                _tell(waiting)
+
+
+def _tell(waiting: asyncio.Future[None]) -> None:
+    try:
+        waiting.get_loop().call_soon_threadsafe(lambda: None if waiting.done() else waiting.set_result(None))
+    except RuntimeError:
+        pass  # the loop was closed while the tool ran: nobody waits for the result any more
 
 
 class ToolThreads:
@@ -80,8 +93,7 @@ class ToolThreads:
     """
 
     def __init__(self) -> None:
-        self._idle: list[SimpleQueue[_Job | None]] = []
-        self._lock = threading.Lock()
+        self._idle: list[_Worker] = []
         self._busy = 0
         self._closed = False
 
@@ -90,41 +102,26 @@ class ToolThreads:
 
         Cancelling the wait abandons the thread: it ends by itself, and its result is dropped.
         """
-        job = _Job(function, asyncio.get_running_loop())
-        self._worker().put(job)
+        worker = self._idle.pop() if self._idle else _Worker()
+        worker.start(function)
         self._busy += 1
         try:
-            is_there = self._busy == 1 and job.done.acquire(timeout=GLANCE_SECONDS)
-            if not is_there and (future := job.wait()) is not None:
-                await future
-            return job.outcome()
+            if self._busy > 1 or not worker.is_done_within(GLANCE_SECONDS):
+                await worker.wait()
+        except BaseException:
+            worker.dismiss()
+            raise
         finally:
             self._busy -= 1
+        if self._closed:
+            worker.dismiss()
+        else:
+            self._idle.append(worker)
+        return worker.outcome()
 
     def close(self) -> None:
         """Let idle threads end; busy ones end after their job."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for queue in idle:
-            queue.put(None)
-
-    def _worker(self) -> SimpleQueue[_Job | None]:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        queue: SimpleQueue[_Job | None] = SimpleQueue()
-        threading.Thread(target=self._serve, args=(queue,), name="hatchway tool", daemon=True).start()
-        return queue
-
-    def _serve(self, queue: SimpleQueue[_Job | None]) -> None:
-        while (job := queue.get()) is not None:
-            job.compute()
-            with self._lock:
-                is_last = self._closed
-                if not is_last:
-                    self._idle.append(queue)  # before it is told: the next call finds this thread, not a new one
-            job.deliver()
-            del job
-            if is_last:
-                return
+        self._closed = True
+        idle, self._idle = self._idle, []
+        for worker in idle:
+            worker.dismiss()

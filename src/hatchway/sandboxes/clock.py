@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -30,7 +31,7 @@ class WallClock:
         self._cpu_seconds = cpu_seconds
         self._on_over = on_over
         self._loop = asyncio.get_running_loop()
-        self._now = self._loop.time
+        self._now = time.monotonic  # what the loop goes by, without its frame
         self._ran = 0.0
         self._since: float | None = self._now()
         self._has_stood = False

@@ -78,6 +78,7 @@ class GuestExecution(CodeExecution):
         self._beside: CallsBeside | None = None
         self._made = self._answered = 0
         self._is_idle = self._is_silent = False
+        self._is_alive = True  # the code runs, as far as anybody knows; an answer to dead code is dropped
         self._why: HatchwayError | None = None
         self._end: ExecutionResult | HatchwayError | None = None
         self._stdout = self._stderr = ""
@@ -216,11 +217,6 @@ class GuestExecution(CodeExecution):
             raise ValueError(f"no pending call {call_id!r}")
         return call_id
 
-    @property
-    def _is_alive(self) -> bool:
-        """Whether the code runs, as far as anybody knows; an answer to dead code is dropped."""
-        return self._end is None and self._why is None
-
     def _go_on(self, call_id: str) -> None:
         """The call is answered, so the code does not wait any more."""
         del self._pending[call_id]
@@ -310,6 +306,7 @@ class GuestExecution(CodeExecution):
         if self._end is None:
             # the kernel's word on a limit comes after the silence it caused, and says more
             why = self._why = self._death_error(death) if death.limit or self._why is None else self._why
+            self._is_alive = False
             self._finish(lambda: why)
         if not self._death.done():
             self._death.set_result(None)
@@ -318,6 +315,7 @@ class GuestExecution(CodeExecution):
         """Kill the code; once it is dead, `next` raises `why`."""
         if self._is_alive:
             self._why = why
+            self._is_alive = False
             self._is_idle = False  # it waits for nobody any more
             self._clock.stop()
             self._process.kill()
@@ -330,6 +328,7 @@ class GuestExecution(CodeExecution):
         if isinstance(end, CodeExecutionError):
             end.stdout, end.stderr = self._stdout, self._stderr
         self._end = end
+        self._is_alive = False
         self._unread.clear()
         if self._beside is not None:
             self._beside.end()

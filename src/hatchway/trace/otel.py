@@ -17,17 +17,15 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 def action_span(*, run_id: str, sandbox: str, tier: str) -> AbstractContextManager[None]:
     """The span of one action."""
     attributes = {"hatchway.run.id": run_id, "hatchway.sandbox": sandbox, "hatchway.tier": tier}
-    return _recorded("execute_code", attributes) if _is_traced() else _NOTHING
+    return _recorded("execute_code", attributes) if is_traced() else _NOTHING
 
 
 def call_span(name: str, *, call_id: str, run_id: str) -> AbstractContextManager[None]:
-    """The span of one call, from its tool's start to its end."""
-    if not _is_traced():
-        return _NOTHING
+    """The span of one call, from its tool's start to its end; only where `is_traced`."""
     return _recorded(name, {"gen_ai.tool.call.id": call_id, "hatchway.run.id": run_id})
 
 
-def _is_traced() -> bool:
+def is_traced() -> bool:
     """Whether the program has set up tracing. One that has not pays nothing for spans, not even the import."""
     api = sys.modules.get("opentelemetry.trace")
     return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)

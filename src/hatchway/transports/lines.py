@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 from typing import Protocol
 
 from hatchway.core.errors import TransportError
@@ -12,8 +13,14 @@ SMALL, LARGE = 4 * 1024, 64 * 1024
 """Bytes to ask for in one read: a large buffer costs more than a whole call, so only when the last read was full."""
 
 
-BURST, PATIENCE = 16, 16
+BURST, PATIENCE = 8, 16
 """Early reads in a row before the loop has its turn, and reads left to the loop after one that came too early."""
+
+
+GLANCE = 1
+"""Milliseconds an early read stands by, when this process reads no other channel: a turn of the event loop costs more
+than most answers take."""
+_reading = 0
 
 
 class LineSink(Protocol):
@@ -47,6 +54,8 @@ class LineChannel:
         self._half_bytes = 0
         self._chunk = SMALL
         self._hope = self._burst = 0
+        self._poll = select.poll()
+        self._poll.register(read_fd, select.POLLIN)
         self._is_reading = False
         self._unsent = bytearray()
         self._sent: asyncio.Future[None] | None = None
@@ -61,14 +70,18 @@ class LineChannel:
 
     def pause(self) -> None:
         """Leave further bytes in the pipe; the other side blocks once it is full."""
+        global _reading
         if self._is_reading and self._loop is not None:
             self._is_reading = False
+            _reading -= 1
             self._loop.remove_reader(self._read_fd)
 
     def resume(self) -> None:
         """Read again."""
+        global _reading
         if not self._is_reading and self._loop is not None and self._sink is not None:
             self._is_reading = True
+            _reading += 1
             self._loop.add_reader(self._read_fd, self._read)
 
     def detach(self) -> None:
@@ -92,7 +105,7 @@ class LineChannel:
         """
         self._hope += 1
         if self._hope > 0 and self._burst < BURST and self._is_reading:
-            if self._read():
+            if (_reading > 1 or self._poll.poll(GLANCE)) and self._read():
                 self._burst += 1
                 return True
             self._hope = -PATIENCE

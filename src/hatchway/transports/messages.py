@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hatchway.core import codec
-from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
+from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature, function_call
 from hatchway.core.errors import TransportError, ValueNotPortable, described
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
@@ -145,18 +145,7 @@ def _call(fields: dict[str, Any]) -> FunctionCall:
         raise TransportError("a call without a proper function name")
     if (type(args), type(kwargs)) != (list, dict) or (kwargs and not _STR.issuperset(map(type, kwargs))):
         raise TransportError("a call without proper arguments")
-    call = _new(FunctionCall)  # a frozen class is slow to fill by the front door, and every call passes here
-    _set_id(call, call_id)
-    _set_name(call, name)
-    _set_args(call, tuple(args))
-    _set_kwargs(call, kwargs)
-    return call
-
-
-_new = object.__new__
-_set_id, _set_name, _set_args, _set_kwargs = (
-    FunctionCall.__dict__[field].__set__ for field in ("call_id", "function_name", "args", "kwargs")
-)
+    return function_call(call_id, name, tuple(args), kwargs)
 
 
 def _failed(fields: dict[str, Any]) -> Failed:

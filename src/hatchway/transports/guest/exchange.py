@@ -203,6 +203,22 @@ class Exchange:
             if getattr(calls.loop, "_thread_id", None) == me:
                 calls.send_buffered()
 
+    def trade_alone(self, calls):
+        """Send what the only loop of the only thread has collected, wait for what comes, and hand it out."""
+        frames, calls.buffer = b"".join(calls.buffer), []
+        self._leader = _thread.get_ident()
+        try:
+            if frames:
+                self.flush()
+                self.channel.send(b'%s,"idle":%d}\n' % (frames[:-2], self.answers))
+            elif self._claimed != self.answers:
+                self.channel.send(b'{"type":"idle","answers":%d}\n' % self.answers)
+            self._claimed = self.answers
+            lines = self.channel.receive()
+        finally:
+            self._leader = 0
+        self._hand_out(lines)
+
     def read_for_loop(self):
         """Hand out what has arrived, from an event loop's reader. A no-op while a thread leads."""
         with self._lock:

@@ -10,6 +10,9 @@ import asyncio
 from .wakeup import Wakeup
 
 
+_NEEDED = ("_selector", "_ready", "_scheduled", "_signal_handlers")
+
+
 class LoopCalls:
     """What one event loop has on the way."""
 
@@ -18,7 +21,7 @@ class LoopCalls:
         self.buffer = []
         self.pending = 0
         self._exchange = exchange
-        self._is_watched = hasattr(loop, "_selector") and hasattr(loop, "_ready")
+        self._is_watched = all(hasattr(loop, name) for name in _NEEDED)
         if self._is_watched:
             loop._selector = _WatchedSelector(loop._selector, self, exchange)
         loop.add_reader(exchange.channel.fileno(), exchange.read_for_loop)
@@ -38,6 +41,27 @@ class LoopCalls:
             self.pending -= 1
             if slot.reply is None:
                 self._exchange.forget(call_id)
+
+    def exchange_alone(self):
+        """Trade calls for answers without a turn of the loop, for as long as nothing else could wake it.
+
+        Each answer resumes its task right here. Whether any came.
+        """
+        traded = False
+        while self.pending and self._has_nothing_else():
+            self._exchange.trade_alone(self)
+            traded = True
+        return traded
+
+    def _has_nothing_else(self):
+        loop = self.loop
+        return not (
+            loop._ready
+            or loop._scheduled
+            or loop._signal_handlers  # they wake the loop by a descriptor that a plain read does not see
+            or len(loop._selector.get_map()) > 2
+            or _thread._count()
+        )
 
     def is_blocked(self):
         """Whether the thread asleep in this loop's selector cannot go on."""
@@ -89,6 +113,8 @@ class _WatchedSelector:
             calls.send_buffered()  # a timer or other descriptors than the loop's own and our channel may wake it
             return self._selector.select(timeout)
         exchange, me = self._exchange, _thread.get_ident()
+        if calls.exchange_alone():
+            return []
         calls.send_buffered(waits_on=calls)
         exchange.waiting[me] = calls
         try:
