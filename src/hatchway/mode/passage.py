@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import inspect
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,8 @@ class Admitted:
     call: FunctionCall
     """Every argument by name, as the code gave it."""
     tool: Tool
+    prepared: dict[str, Any] | None = None
+    """What the function takes, where checking the arguments found it out on the way. Used once."""
 
     def digest(self) -> str:
         """A digest of exactly what would run."""
@@ -48,7 +49,8 @@ class Passage:
         self._asks_all = asks_all
         self._one_at_a_time = asyncio.Lock()
         self._defaults = {name: _defaults(tool) for name, tool in tools.items()}
-        self._foregone = {name: self._verdict(tool, {}) for name, tool in tools.items() if not self._looks_at_args(name)}
+        alike = [tool for name, tool in tools.items() if not self._looks_at_args(name)]
+        self._foregone = {tool.name: self._verdict(tool, {}) for tool in alike}
 
     def admit(self, call: FunctionCall) -> Admitted:
         """The call bound to its tool.
@@ -59,8 +61,8 @@ class Passage:
         tool = self._tools.get(call.function_name)
         if tool is None:
             raise ToolError(self._no_such_tool(call.function_name))
-        bound = tool.bind(call.args, call.kwargs)
-        return Admitted(function_call(call.call_id, call.function_name, (), bound), tool)
+        bound, prepared = tool.admit(call.args, call.kwargs)
+        return Admitted(function_call(call.call_id, call.function_name, (), bound), tool, prepared)
 
     def verdict(self, admitted: Admitted) -> Verdict:
         """What tool and rules say, before anybody is asked."""
@@ -82,8 +84,8 @@ class Passage:
             ToolError: The new arguments do not fit.
             ToolDenied: A deny rule matches them.
         """
-        bound = admitted.tool.bind((), edit.args)
-        changed = Admitted(replace(admitted.call, kwargs=bound), admitted.tool)
+        bound, prepared = admitted.tool.admit((), edit.args)
+        changed = Admitted(replace(admitted.call, kwargs=bound), admitted.tool, prepared)
         if (found := self.verdict(changed)).kind == "deny":
             raise ToolDenied(found.reason)
         return changed
@@ -102,7 +104,7 @@ class Passage:
 
     async def _run(self, admitted: Admitted, run_id: str) -> Any:
         call, tool = admitted.call, admitted.tool
-        arguments = tool.prepare(call.kwargs)
+        arguments = tool.prepare(call.kwargs) if admitted.prepared is None else admitted.prepared
         if tool.takes_context:
             arguments[tool.takes_context] = _context(admitted, run_id)
         deadline = None
@@ -129,7 +131,7 @@ class Passage:
 
     async def _in_thread(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
         value: Any = await self._threads.run(partial(tool.func, **arguments))
-        return await value if inspect.isawaitable(value) else value
+        return await value if hasattr(type(value), "__await__") else value  # cheaper than inspect
 
     async def off_loop(self, function: Callable[[], Any]) -> Any:
         """Run a blocking function of the host in a thread."""

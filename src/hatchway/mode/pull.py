@@ -57,7 +57,7 @@ class PullLoop:
             await self._finish_tasks()
             if self._failure is not None:
                 raise self._failure from None
-            e.calls = tuple(self._server.records)
+            e.calls = self._server.records()
             raise
         except BaseException:
             await self.abandon()
@@ -103,30 +103,35 @@ class PullLoop:
                 event = await execution.next()
             match event:
                 case FunctionCall():
-                    await self._take(event)
+                    if (over := self._take(event)) is not None:
+                        raise await self._killed(over) from None
                 case Waiting(pending=pending):
-                    if await self._wait(len(pending)):
+                    if len(self._fresh) == 1 and not self._tasks:
+                        await self._server.serve(self._fresh.pop())  # a lone call needs no task of its own
+                        is_paused = len(self._server.held) == len(pending)
+                    else:
+                        is_paused = await self._wait()
+                    if is_paused:
                         return Paused(self._server.pending())
                 case ExecutionResult():
                     return event
                 case _:
                     assert_never(event)
 
-    async def _take(self, call: FunctionCall) -> None:
+    def _take(self, call: FunctionCall) -> CodeLimitError | None:
+        """Reserve the call's place in the budget; the error when there is none left."""
         if call.call_id in self._repeated:
             self._repeated.discard(call.call_id)
-            return
+            return None
         try:
             self._budget.reserve()
         except CodeLimitError as e:
-            raise await self._killed(e) from None
+            return e
         self._fresh.append(call)
+        return None
 
-    async def _wait(self, pending: int) -> bool:
+    async def _wait(self) -> bool:
         """Wait until a call is answered. True: nothing is under way, every pending call is held."""
-        if len(self._fresh) == 1 and not self._tasks:
-            await self._server.serve(self._fresh.pop())  # a lone call needs no task of its own
-            return len(self._server.held) == pending
         self._answered.clear()
         self._start_fresh()
         if not self._tasks:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
-from hatchway.core.calls import CallRecord, FunctionCall
+from hatchway.core.calls import CallRecord, CallState, FunctionCall
 from hatchway.core.decisions import Allow, Decision, Deny, Edit
 from hatchway.core.errors import CheckpointRefused, ToolDenied, ToolError, ValueNotPortable
 from hatchway.core.events import AgentEvent, CallDecided, CallFailed, CallStarted, ToolOutput
@@ -38,12 +38,19 @@ class CallServer:
 
     def __init__(self, *, run_id: str, execution: CodeExecution, passage: Passage, emit: Emit, ask: Ask) -> None:
         self.execution = execution
-        self.records: deque[CallRecord] = deque(maxlen=_KEPT_RECORDS)
+        self._records: deque[tuple[FunctionCall, CallState, Any, str, float]] = deque(maxlen=_KEPT_RECORDS)
         self.held: dict[str, Held] = {}
         self._run_id = run_id
         self._passage = passage
         self._emit = emit
         self._ask = ask
+
+    def records(self) -> tuple[CallRecord, ...]:
+        """What became of the last calls."""
+        return tuple(
+            CallRecord(call=call, state=state, value=value, error=error, seconds=seconds)
+            for call, state, value, error, seconds in self._records
+        )
 
     def pending(self) -> tuple[FunctionCall, ...]:
         """The held calls, as copies: what a person is shown cannot be changed into something else that runs."""
@@ -86,7 +93,8 @@ class CallServer:
             raise ToolDenied(found.reason)
         decision = await self._ask(_shown(admitted.call))
         if decision is None:
-            self.held[admitted.call.call_id] = Held(admitted, admitted.digest())
+            again = replace(admitted, prepared=None)  # what runs is made from what was shown, whose digest is checked
+            self.held[admitted.call.call_id] = Held(again, admitted.digest())
             return None
         return self._settled(admitted, decision, "callback")
 
@@ -123,14 +131,14 @@ class CallServer:
             error = ToolError(f"the tool {call.function_name} returned something that cannot cross the wall: {e}")
             return await self._refuse(call, error, seconds=seconds)
         name, call_id = call.function_name, call.call_id
-        self.records.append(CallRecord(call=call, state="done", value=value, seconds=seconds))
+        self._records.append((call, "done", value, "", seconds))
         self._emit(ToolOutput(value, call_id=call_id, tool_name=name, seconds=seconds, run_id=self._run_id))
 
     async def _refuse(self, call: FunctionCall, error: ToolError, *, seconds: float) -> None:
         denied, text = isinstance(error, ToolDenied), str(error)
         state = "denied" if denied else "failed"
         name, call_id = call.function_name, call.call_id
-        self.records.append(CallRecord(call=call, state=state, error=text, seconds=seconds))
+        self._records.append((call, state, None, text, seconds))
         self._emit(
             CallFailed(text, call_id=call_id, tool_name=name, denied=denied, seconds=seconds, run_id=self._run_id)
         )

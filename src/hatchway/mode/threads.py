@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-GLANCE_SECONDS = 0.0002
-"""How long the loop stands by for a lone job: most tools are done by then, and a wake-up through the loop's own pipe
-costs more than the tool itself."""
+GLANCE_SECONDS = 0.005
+"""How long the loop stands by for a lone job at most: most tools are done long before, and a wake-up through the loop's
+own pipe costs more than the tool itself. A shorter time is dearer: it makes the kernel set a timer of its own."""
+LEAST_PATIENCE, MOST_PATIENCE = 16, 1024
+"""Jobs that are not stood by for after one that took longer, doubled each time until one is quick again."""
 
 
 class _Worker:
-    """A thread that does one job at a time for the loop. Its two locks pass the turn there and back."""
+    """A thread that does one job at a time for the loop.
+
+    It gets its turn by a byte in a pipe, for a write lets go of the interpreter lock in the right moment: woken by a
+    lock, the thread would wait for the other one first. It gives the turn back by a lock.
+    """
 
     def __init__(self) -> None:
-        self._turn, self._done = threading.Lock(), threading.Lock()
-        self._turn.acquire()
+        self._mine, self._turn = os.pipe()
+        self._done = threading.Lock()
         self._done.acquire()
         self._function: Callable[[], Any] | None = None
         self._value: Any = None
@@ -30,9 +38,8 @@ class _Worker:
 
     def start(self, function: Callable[[], Any]) -> None:
         """Give the thread its turn, with the caller's context variables."""
-        context = contextvars.copy_context()
-        self._function = lambda: context.run(function)
-        self._turn.release()
+        self._function = partial(contextvars.copy_context().run, function)
+        os.write(self._turn, b".")
 
     def is_done_within(self, seconds: float) -> bool:
         """Whether the job ends by then; the calling thread stands still meanwhile."""
@@ -62,11 +69,12 @@ class _Worker:
     def dismiss(self) -> None:
         """Let the thread end, after the job it has."""
         self._function = None
-        if self._turn.locked():
-            self._turn.release()
+        turn, self._turn = self._turn, -1
+        if turn >= 0:
+            os.close(turn)
 
     def _serve(self) -> None:
-        while self._turn.acquire() and (function := self._function) is not None:
+        while os.read(self._mine, 1) and (function := self._function) is not None:
             self._function = None
             try:
                 self._value = function()
@@ -76,6 +84,7 @@ class _Worker:
             self._done.release()
             if (waiting := self._waiting) is not None:
                 _tell(waiting)
+        os.close(self._mine)
 
 
 def _tell(waiting: asyncio.Future[None]) -> None:
@@ -95,6 +104,7 @@ class ToolThreads:
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
         self._busy = 0
+        self._hope, self._patience = 0, LEAST_PATIENCE
         self._closed = False
 
     async def run(self, function: Callable[[], T]) -> T:
@@ -106,7 +116,7 @@ class ToolThreads:
         worker.start(function)
         self._busy += 1
         try:
-            if self._busy > 1 or not worker.is_done_within(GLANCE_SECONDS):
+            if not self._is_done_at_a_glance(worker):
                 await worker.wait()
         except BaseException:
             worker.dismiss()
@@ -118,6 +128,16 @@ class ToolThreads:
         else:
             self._idle.append(worker)
         return worker.outcome()
+
+    def _is_done_at_a_glance(self, worker: _Worker) -> bool:
+        self._hope += 1
+        if self._hope <= 0 or self._busy > 1:
+            return False
+        if worker.is_done_within(GLANCE_SECONDS):
+            self._patience = LEAST_PATIENCE
+            return True
+        self._hope, self._patience = -self._patience, min(2 * self._patience, MOST_PATIENCE)
+        return False
 
     def close(self) -> None:
         """Let idle threads end; busy ones end after their job."""

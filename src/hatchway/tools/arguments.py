@@ -42,14 +42,21 @@ class Arguments(ABC):
         Raises:
             ToolError: They do not fit; one message tells all problems, up to five.
         """
+        return self.admit(args, kwargs)[0]
+
+    def admit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """As `bind`, and beside it what `prepare` would give, where checking found it out on the way.
+
+        Raises:
+            ToolError: As `bind`.
+        """
         arguments = self._named(args, kwargs) if args else dict(kwargs)
         try:
-            self.check(arguments)
+            return arguments, self.check(arguments)
         except ToolError:
             raise
         except Exception as e:
             raise self._broken(e) from e
-        return arguments
 
     def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What `bind` accepted, converted to what the function takes.
@@ -65,8 +72,8 @@ class Arguments(ABC):
             raise self._broken(e) from e
 
     @abstractmethod
-    def check(self, arguments: dict[str, Any]) -> None:
-        """Raise ToolError unless the arguments fit."""
+    def check(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Raise ToolError unless the arguments fit; what `convert` would give, if that is known by now."""
 
     @abstractmethod
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +119,7 @@ class SchemaArguments(Arguments):
         known = frozenset(each.name for each in (*takes, *self.by_key) if each.kind is not Kind.VAR_KEYWORD)
         self._known = None if takes_more(self.parameters) else known
 
-    def check(self, arguments: dict[str, Any]) -> None:
+    def check(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Raise ToolError unless the schema fits and every name is one of its own."""
         problems = self._check(arguments)
         if self._known is not None and not arguments.keys() <= self._known:
@@ -121,6 +128,7 @@ class SchemaArguments(Arguments):
             problems = [unknown(name, self._known, arguments) for name in islice(surplus, MAX_PROBLEMS)] + problems
         if problems:
             raise self.refuse(problems)
+        return None
 
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with every tuple and set as a list."""

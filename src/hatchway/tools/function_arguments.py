@@ -45,17 +45,17 @@ class FunctionArguments(Arguments):
         self._ambiguity = ambiguity(self.parameters)
         self._compiled: Check | None = None
 
-    def check(self, arguments: dict[str, Any]) -> None:
-        """Raise ToolError unless they fit."""
+    def check(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Raise ToolError unless they fit; the values the function takes, where nothing had to be looked at twice."""
         if self._ambiguity and is_too_much(arguments, self._ambiguity):
             raise ToolError(f"{self.tool}(): the arguments are nested too deeply to tell which type each part is")
         if not self._deceptive and self._hidden.isdisjoint(arguments):
             try:
-                self._validate(self._packed(arguments), strict=True, by_alias=False, by_name=True)
-                return
+                return self._flat(self._validate(self._packed(arguments), strict=True, by_alias=False, by_name=True))
             except ValidationError:
                 pass
         self._check_closely(arguments)
+        return None
 
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The values the function takes: instances of its dataclasses, models, enums …"""
@@ -64,6 +64,9 @@ class FunctionArguments(Arguments):
             values = self._validate(packed, strict=True, by_alias=False, by_name=True)
         except ValidationError:
             values = self._built(packed)
+        return self._flat(values)
+
+    def _flat(self, values: dict[str, Any]) -> dict[str, Any]:
         return values | values.pop(_MORE) if self._open else values
 
     def _packed(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

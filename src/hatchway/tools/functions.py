@@ -156,6 +156,14 @@ class Tool:
         """
         return self._read.arguments.bind(args, kwargs)
 
+    def admit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """What `bind` gives, and beside it what `prepare` would make of that, where checking found it out on the way.
+
+        Raises:
+            ToolError: As `bind`.
+        """
+        return self._read.arguments.admit(args, kwargs)
+
     def prepare(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What `bind` gave, converted to what `func` takes by name.
 

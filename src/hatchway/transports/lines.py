@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import time
 from typing import Protocol
 
 from hatchway.core.errors import TransportError
@@ -16,11 +17,11 @@ SMALL, LARGE = 4 * 1024, 64 * 1024
 BURST, PATIENCE = 8, 16
 """Early reads in a row before the loop has its turn, and reads left to the loop after one that came too early."""
 
-
-GLANCE = 1
-"""Milliseconds an early read stands by, when this process reads no other channel: a turn of the event loop costs more
-than most answers take."""
-_reading = 0
+GLANCE, SOON = 2, 0.0005
+"""Milliseconds an early read stands by at most, while this process reads no other channel: a turn of the event loop
+costs more than most answers take, and a shorter time makes the kernel set a timer. Seconds after which what did come
+was not worth it."""
+_reading = 0  # channels that are being read
 
 
 class LineSink(Protocol):
@@ -105,12 +106,22 @@ class LineChannel:
         """
         self._hope += 1
         if self._hope > 0 and self._burst < BURST and self._is_reading:
-            if (_reading > 1 or self._poll.poll(GLANCE)) and self._read():
+            if self._stands_by() and self._read():
                 self._burst += 1
                 return True
             self._hope = -PATIENCE
         self._burst = 0  # whoever asked now waits for the loop
         return False
+
+    def _stands_by(self) -> bool:
+        """Whether something is there to be read, or may be."""
+        if _reading > 1:
+            return True
+        started = time.monotonic()
+        has_come = bool(self._poll.poll(GLANCE))
+        if time.monotonic() - started > SOON:
+            self._hope = -PATIENCE
+        return has_come
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
         """Write whole lines; None when all is written, else a future that is done when it is.

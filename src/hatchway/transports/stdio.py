@@ -226,7 +226,8 @@ class StdinStdoutTransport(CallbackTransport):
 
     def read_early(self) -> bool:
         """Take what has arrived, if it is worth a look; whether anything had."""
-        return self._channel is not None and self._channel.read_early()
+        channel = self._channel
+        return channel is not None and channel.read_early()
 
     def _forget_calls(self) -> None:
         self._pending.clear()

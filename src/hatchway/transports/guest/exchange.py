@@ -92,13 +92,18 @@ class Exchange:
 
     def call(self, head, arguments):
         """Make a call and wait for its answer, in the calling thread."""
-        self.flush()
-        if not _thread._count() and not self._leader and not self.loops and self._closed is None:
-            return self._call_alone(head, arguments)
-        return self._call_among_others(head, arguments)
+        if self.loops or self.is_shared():
+            self.flush()
+            return self._call_among_others(head, arguments)
+        return self.call_alone(head, arguments)
 
-    def _call_alone(self, head, arguments):
-        """As below, for the one thread there is: no lock, no look at others, the claim rides on the call."""
+    def is_shared(self):
+        """Whether a call must mind others: threads, a call that a signal interrupted, or that none can be made."""
+        return _thread._count() or self._leader or self._closed is not None
+
+    def call_alone(self, head, arguments):
+        """As above, for the one thread there is: no lock, no look at others, the claim rides on the call."""
+        self.flush()
         self._made += 1
         call_id = b"%d.%d" % (self.action, self._made)
         self._leader = _thread.get_ident()
@@ -202,22 +207,6 @@ class Exchange:
         for calls in tuple(self.loops.values()):
             if getattr(calls.loop, "_thread_id", None) == me:
                 calls.send_buffered()
-
-    def trade_alone(self, calls):
-        """Send what the only loop of the only thread has collected, wait for what comes, and hand it out."""
-        frames, calls.buffer = b"".join(calls.buffer), []
-        self._leader = _thread.get_ident()
-        try:
-            if frames:
-                self.flush()
-                self.channel.send(b'%s,"idle":%d}\n' % (frames[:-2], self.answers))
-            elif self._claimed != self.answers:
-                self.channel.send(b'{"type":"idle","answers":%d}\n' % self.answers)
-            self._claimed = self.answers
-            lines = self.channel.receive()
-        finally:
-            self._leader = 0
-        self._hand_out(lines)
 
     def read_for_loop(self):
         """Hand out what has arrived, from an event loop's reader. A no-op while a thread leads."""

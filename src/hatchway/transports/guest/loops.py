@@ -9,8 +9,10 @@ import asyncio
 
 from .wakeup import Wakeup
 
+OWN_DESCRIPTORS = 2  # a loop's own, which wakes it, and our channel
 
-_NEEDED = ("_selector", "_ready", "_scheduled", "_signal_handlers")
+_LOOKED_AT = ("_ready", "_scheduled", "_selector", "_signal_handlers")
+"""What tells whether a loop has anything to do; every loop of asyncio's own has it."""
 
 
 class LoopCalls:
@@ -21,7 +23,7 @@ class LoopCalls:
         self.buffer = []
         self.pending = 0
         self._exchange = exchange
-        self._is_watched = all(hasattr(loop, name) for name in _NEEDED)
+        self._is_watched = all(hasattr(loop, name) for name in _LOOKED_AT)
         if self._is_watched:
             loop._selector = _WatchedSelector(loop._selector, self, exchange)
         loop.add_reader(exchange.channel.fileno(), exchange.read_for_loop)
@@ -42,25 +44,16 @@ class LoopCalls:
             if slot.reply is None:
                 self._exchange.forget(call_id)
 
-    def exchange_alone(self):
-        """Trade calls for answers without a turn of the loop, for as long as nothing else could wake it.
-
-        Each answer resumes its task right here. Whether any came.
-        """
-        traded = False
-        while self.pending and self._has_nothing_else():
-            self._exchange.trade_alone(self)
-            traded = True
-        return traded
-
-    def _has_nothing_else(self):
+    def is_all_there_is(self):
+        """Whether nothing can happen in this interpreter until the running task goes on: then it may as well block."""
         loop = self.loop
-        return not (
-            loop._ready
+        return self._is_watched and not (
+            self.pending
+            or loop._ready
             or loop._scheduled
-            or loop._signal_handlers  # they wake the loop by a descriptor that a plain read does not see
-            or len(loop._selector.get_map()) > 2
-            or _thread._count()
+            or loop._signal_handlers
+            or len(loop._selector.get_map()) > OWN_DESCRIPTORS
+            or self._exchange.is_shared()
         )
 
     def is_blocked(self):
@@ -109,12 +102,10 @@ class _WatchedSelector:
         calls = self._calls
         if not calls.pending:
             return self._selector.select(timeout)
-        if timeout is not None or calls.loop._ready or len(self._selector.get_map()) > 2:
+        if timeout is not None or calls.loop._ready or len(self._selector.get_map()) > OWN_DESCRIPTORS:
             calls.send_buffered()  # a timer or other descriptors than the loop's own and our channel may wake it
             return self._selector.select(timeout)
         exchange, me = self._exchange, _thread.get_ident()
-        if calls.exchange_alone():
-            return []
         calls.send_buffered(waits_on=calls)
         exchange.waiting[me] = calls
         try:

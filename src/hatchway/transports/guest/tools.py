@@ -69,7 +69,11 @@ class AsyncTool(Tool):
         return AsyncCall(self.__name__, self._call(packed))
 
     async def _call(self, packed):
-        reply = await self._calls_here(self._exchange).call(self._head, packed)
+        calls = self._calls_here(self._exchange)
+        if calls.is_all_there_is():
+            reply = self._exchange.call_alone(self._head, packed)
+        else:
+            reply = await calls.call(self._head, packed)
         if reply["type"] == "result":
             return reply["value"]
         raise error_of(reply)
