@@ -131,7 +131,8 @@ class Passage:
 
     async def _in_thread(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
         value: Any = await self._threads.run(partial(tool.func, **arguments))
-        return await value if hasattr(type(value), "__await__") else value  # cheaper than inspect
+        is_awaitable = hasattr(value, "__await__")  # inspect's own look costs more than the call
+        return await value if is_awaitable else value
 
     async def off_loop(self, function: Callable[[], Any]) -> Any:
         """Run a blocking function of the host in a thread."""
