@@ -10,6 +10,7 @@ import pytest
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.testing.postgres import Postgres, postgres_server
 
+WEB: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "web" / "server.py"))
 SHARING: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "engine" / "sharing.py"))
 
 
@@ -17,6 +18,20 @@ SHARING: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "engine" / 
 def anyio_backend() -> str:
     """Async tests run on asyncio."""
     return "asyncio"
+
+
+@pytest.fixture
+def web() -> Iterator[Any]:
+    """A web server on loopback: `url`, `target` (host and port), `seen` (what it was sent)."""
+    with WEB["serving"](secure=False) as server:
+        yield server
+
+
+@pytest.fixture
+def secure_web() -> Iterator[Any]:
+    """As `web`, with TLS; `trusts` is what a client needs to believe it."""
+    with WEB["serving"](secure=True) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -179,6 +179,20 @@ async def test_signals_work_as_for_any_process(jail: JailSandbox) -> None:
     assert died.value.message == "the interpreter died: killed by signal SIGTERM"
 
 
+async def test_a_pipe_that_nobody_reads_is_an_error_and_not_the_end(jail: JailSandbox) -> None:
+    code = """
+        import os
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            os.write(writer, b'x')
+        except BrokenPipeError:
+            told = 'broken'
+        told
+    """
+    assert (await run(jail, _dedented(code))).output == "broken"
+
+
 async def test_the_filter_kills_calls_of_another_architecture(jail: JailSandbox) -> None:
     with pytest.raises(CodeRuntimeError) as died:
         await run(jail, "import ctypes\nctypes.CDLL(None).syscall(0x40000000 + 39)")

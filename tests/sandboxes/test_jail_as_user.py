@@ -18,8 +18,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 if os.geteuid() != 0:
     pytest.skip("these tests run as an ordinary user already", allow_module_level=True)
 
+SUITES = ["", "_files", "_limits", "_ends", "_landlock", "_packages", "_network", "_network_attacks"]
 
-@pytest.mark.parametrize("name", ["", "_files", "_limits", "_ends", "_landlock", "_packages"])
+
+@pytest.mark.parametrize("name", SUITES)
 def test_as_an_ordinary_user(name: str) -> None:
     real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # not a copy in a venv
     python = sys.executable

@@ -114,7 +114,7 @@ class CheckedClient:
         sent = _wire(method, target, headers, body)
         async with httpcore2.AsyncConnectionPool(network_backend=backend, ssl_context=self._ssl_context) as pool:
             try:
-                async with pool.stream(method, _wire_url(target, url), headers=sent, content=body) as response:
+                async with pool.stream(method, _wire_url(target, url), headers=sent, content=body or None) as response:
                     content = await self._read(url, response.aiter_stream())
             except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, OSError) as e:
                 raise ToolError(f"{target} cannot be reached: {type(e).__name__} {e}".rstrip()) from None

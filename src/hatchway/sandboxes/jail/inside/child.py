@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import random
-import signal
 import socket
 import sys
 import threading
@@ -113,4 +112,3 @@ def _own_descriptors(channel: int, out: int, err: int) -> None:
 
 def _rlimits(order: dict[str, Any]) -> None:
     kernel.set_rlimits(order["rlimits"])
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
