@@ -38,7 +38,7 @@ def granted(*domains: Any, **settings: Any) -> JailSandbox:
 
 def with_packages(*domains: Any) -> JailSandbox:
     """A jail that sees the HTTP clients of the tests' own environment."""
-    mounts = [(f"{SITE}/{name}", f"/packages/{name}") for name in PACKAGES]
+    mounts = [(f"{SITE}/{name}", f"/clients/{name}") for name in PACKAGES]
     return granted(*domains, file_mounts=mounts)
 
 
@@ -88,7 +88,7 @@ async def test_methods_are_held_to_inside_tls(secure_web: Any) -> None:
 
 async def test_requests_works_unmodified(web: Any, secure_web: Any) -> None:
     code = f"""
-        import sys; sys.path.insert(0, '/packages')
+        import sys; sys.path.insert(0, '/clients')
         import requests
         with requests.Session() as session:
             got = [session.get({web.url!r} + '/').text, session.get({secure_web.url!r} + '/gzip').text]
@@ -114,7 +114,7 @@ async def test_requests_works_unmodified(web: Any, secure_web: Any) -> None:
 
 async def test_httpx_works_unmodified_also_in_parallel(web: Any, secure_web: Any) -> None:
     code = f"""
-        import sys; sys.path.insert(0, '/packages')
+        import sys; sys.path.insert(0, '/clients')
         import asyncio, httpx
         with httpx.Client(follow_redirects=True) as client:
             put = client.put({secure_web.url!r} + '/echo', content=b'z').json()
