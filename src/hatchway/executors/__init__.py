@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hatchway.executors.executor import CodeExecutor, InvocationContext
     from hatchway.executors.local import LocalCodeExecutor
     from hatchway.executors.parts import CodeExecutionResultPart, ExecutableCodePart, Outcome
+    from hatchway.executors.sandbox import SandboxCodeExecutor
 
 __all__ = [
     "CodeExecutionInput",
@@ -22,6 +23,7 @@ __all__ = [
     "InvocationContext",
     "LocalCodeExecutor",
     "Outcome",
+    "SandboxCodeExecutor",
 ]
 
 _HOMES = {
@@ -30,6 +32,7 @@ _HOMES = {
     "executors.executor": ("CodeExecutor", "InvocationContext"),
     "executors.local": ("LocalCodeExecutor",),
     "executors.parts": ("CodeExecutionResultPart", "ExecutableCodePart", "Outcome"),
+    "executors.sandbox": ("SandboxCodeExecutor",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

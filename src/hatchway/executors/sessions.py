@@ -1,0 +1,85 @@
+"""The sessions of a stateful executor: by name, bounded in number, each used by one execution at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.executors.file_exchange import FileExchange
+from hatchway.mode.mode import CodeMode
+from hatchway.mode.session import ModeSession
+
+
+@dataclass(slots=True, eq=False)
+class KeptSession:
+    """A session and who uses it."""
+
+    session: ModeSession
+    closing: AsyncExitStack
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    files: FileExchange | None = None
+    """Its working directory, once somebody asked for it."""
+    users: int = 0
+    is_lost: bool = False
+    """Its interpreter is dead or not to be trusted: nobody gets it any more."""
+
+
+class Sessions:
+    """Kept interpreters by name. Past `most`, the one that was used longest ago is closed.
+
+    Args:
+        mode: Where they are opened.
+        most: How many are kept.
+    """
+
+    def __init__(self, mode: CodeMode, most: int) -> None:
+        self._mode, self._most = mode, most
+        self._kept: dict[str, KeptSession] = {}
+        self._opening = asyncio.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @asynccontextmanager
+    async def use(self, name: str) -> AsyncGenerator[KeptSession]:
+        """The session of this name, opened if there is none; others that want it wait.
+
+        Raises:
+            SandboxUnavailable: As many as may be kept are in use, or the sandbox cannot open one.
+        """
+        async with self._opening:
+            kept = self._kept.pop(name, None) or await self._opened()
+            self._kept[name] = kept  # the last one of the dict is the last one used
+            kept.users += 1
+        try:
+            async with kept.turn:
+                yield kept
+        finally:
+            kept.users -= 1
+            if kept.is_lost:
+                await self._forget(name, kept)
+
+    async def aclose(self) -> None:
+        """Close them all. Legal twice."""
+        while self._kept:
+            await self._kept.popitem()[1].closing.aclose()
+
+    async def _opened(self) -> KeptSession:
+        if len(self._kept) >= self._most:
+            idle = next((name for name, kept in self._kept.items() if not kept.users), None)
+            if idle is None:
+                raise SandboxUnavailable(
+                    f"all {self._most} sessions are in use", hint="wait for one to end, or raise max_sessions"
+                )
+            await self._kept.pop(idle).closing.aclose()
+        closing = AsyncExitStack()
+        return KeptSession(await closing.enter_async_context(self._mode.session()), closing)
+
+    async def _forget(self, name: str, kept: KeptSession) -> None:
+        if self._kept.get(name) is kept:
+            del self._kept[name]
+        if not kept.users:
+            await kept.closing.aclose()
