@@ -1,4 +1,4 @@
-"""What tests of several sandboxes share: wheels written on the spot, and an interpreter a sealed root can reach."""
+"""What tests of several sandboxes share: wheels written on the spot, and jails in each tier that works here."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
+from hatchway.sandboxes.jail import JailSandbox
 from hatchway.sandboxes.packages import Packages
+from hatchway.sandboxes.wall import landlock
 
 BUILD_BACKEND = """
 import pathlib
@@ -77,12 +79,12 @@ def write_wheel(wheelhouse: Path) -> Callable[..., None]:
 @pytest.fixture
 def packages(wheelhouse: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Packages]:
     """Packages out of the wheelhouse and of nowhere else, in a cache of the test's own."""
-    cache = open_path / "cache"
+    folder = open_path / "cache"
     monkeypatch.setenv("UV_CACHE_DIR", str(open_path / "uv"))
     monkeypatch.setenv("UV_OFFLINE", "1")
 
     def wanted(*requirements: str, **settings: object) -> Packages:
-        return Packages(requirements, no_index=True, find_links=(wheelhouse,), cache=cache, **settings)  # type: ignore
+        return Packages(requirements, no_index=True, find_links=(wheelhouse,), cache=folder, **settings)  # type: ignore
 
     return wanted
 
@@ -97,3 +99,28 @@ def reachable_python() -> str | None:
     if not os.path.exists(python):
         pytest.skip(f"{real} is closed to other users, and there is no {python}")
     return python
+
+
+@cache
+def why_not(tier: str) -> str:
+    """Why a tier cannot be built here; empty when it can."""
+    if tier == "landlock":
+        version = landlock.abi()
+        return "" if version >= 6 else f"needs Landlock version 6, this kernel has {version}"
+    seen = JailSandbox.probe()
+    return "" if seen.tier == "namespaces" else f"{seen.reason} {seen.hint}"
+
+
+@pytest.fixture(params=["namespaces", "landlock"])
+def tier(request: pytest.FixtureRequest) -> str:
+    """Each tier of the jail that works here."""
+    if reason := why_not(request.param):
+        pytest.skip(reason)
+    return request.param
+
+
+@pytest.fixture
+def make_jail(tier: str, reachable_python: str | None) -> Callable[..., JailSandbox]:
+    """Makes jails in that tier."""
+    python = reachable_python if tier == "landlock" else None
+    return lambda **settings: JailSandbox(tier=tier, python=python, **settings)  # type: ignore

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hatchway.core.errors import CodeLimitError, CodeRuntimeError, SandboxUnavailable
+from hatchway.core.errors import CodeLimitError, CodeRuntimeError
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.sandboxes.jail import JailSandbox
@@ -115,15 +115,6 @@ async def test_processes_and_memory(jail: JailSandbox) -> None:
     with pytest.raises((CodeLimitError, CodeRuntimeError)):
         await run(jail, "import os, time\nfor _ in range(40):\n    os.fork() or time.sleep(9)\n1/0", processes=12)
     assert (await run(jail, "1")).output == 1
-
-
-async def test_files_need_the_other_tier(tmp_path: Path) -> None:
-    async with JailSandbox(tier="landlock", workspace_root=tmp_path, python=_python()) as jail:
-        with pytest.raises(SandboxUnavailable) as refused:
-            await jail.execute("1")
-    assert refused.value.message == (
-        "the landlock tier cannot show files: workspace_root and file_mounts need the namespaces tier"
-    )
 
 
 async def test_a_session_keeps_its_state(jail: JailSandbox) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import mimetypes
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 Tier = Literal["language", "process", "landlock", "namespaces", "container", "vm", "vendor"]
 """How strong a wall is. `process` is no wall at all."""
@@ -34,14 +35,28 @@ class ExecFile:
     name: str
     """Relative path, `/` between parts, never absolute, never with `..`."""
     content: Annotated[bytes, AsBase64()]
-    """The whole file; base64 where pydantic writes it as JSON."""
+    """The whole file; base64 where pydantic writes it as JSON. A large one that came out of a sandbox is read from
+    disk each time: see `open`."""
     mime_type: str = ""
     """Guessed from the name when left empty."""
 
     def __post_init__(self) -> None:
         if not self.mime_type:
-            guessed = mimetypes.guess_type(self.name)[0] or "application/octet-stream"
-            object.__setattr__(self, "mime_type", guessed)
+            object.__setattr__(self, "mime_type", guessed_type(self.name))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, known without reading it."""
+        return len(self.content)
+
+    def open(self) -> BinaryIO:
+        """The content as a stream, from its beginning; a large file is read piece by piece."""
+        return io.BytesIO(self.content)
+
+
+def guessed_type(name: str) -> str:
+    """The mime type a file's name stands for."""
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,12 +38,18 @@ class Completed:
     output: Any = None
 
 
+FailureKind = Literal[
+    "syntax", "runtime", "value", "memory", "processes", "open_files", "file_bytes", "disk_bytes", "disk_files"
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The code ended in an error."""
 
-    kind: Literal["syntax", "runtime", "value", "memory"]
-    """`value`: the output cannot cross the wall. `memory`: the code raised MemoryError out of its limit."""
+    kind: FailureKind
+    """`value`: the output cannot cross the wall. `memory`: the code raised MemoryError out of its limit. The others
+    name a field of `Limits` whose refusal the code did not catch."""
     message: str
     """The traceback, with the code's own class and line numbers."""
 

@@ -356,6 +356,8 @@ class GuestExecution(CodeExecution):
                 return CodeRuntimeError(failed.message)
             case "memory":
                 return _over("memory_bytes", failed.message)
+            case "processes" | "open_files" | "file_bytes" | "disk_bytes" | "disk_files" as limit:
+                return _over(limit, failed.message)
 
     def _death_error(self, death: Death) -> HatchwayError:
         if death.is_crash:

@@ -8,11 +8,13 @@ import os
 import stat
 import struct
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from hatchway.core.errors import CodeLimitError
+from hatchway.core.errors import CodeLimitError, SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile
+from hatchway.sandboxes.spool import SPOOLED_BYTES, SpooledFile
 
 _OPENAT2 = 437
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08
@@ -35,6 +37,8 @@ class OutputFolder:
     """What the code calls it."""
     refused: list[str] | None = None
     """Given a list, why each thing that is no plain file with a plain name was left out; None makes names readable."""
+    on_close: Callable[[], None] = lambda: None
+    """Told once that it is no longer needed."""
     _given: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
 
     def staged(self, name: str, found: os.stat_result) -> None:
@@ -46,9 +50,14 @@ class OutputFolder:
 
         Raises:
             CodeLimitError: There are more, or larger ones, than `limits` allow; it has those that were read.
+            SandboxCrashed: The host has no room for them.
         """
         reading = _Reading(limits, self.place, self.refused, self._given)
-        reading.walk(self.fd, "", 0)
+        try:
+            reading.walk(self.fd, "", 0)
+        except OSError as e:
+            reason = os.strerror(e.errno or 0)
+            raise SandboxCrashed(f"{self.place} cannot be taken: {reason}", hint="see `df` and `ulimit -n`") from e
         return tuple(sorted(reading.files, key=lambda file: file.name))
 
     def close(self) -> None:
@@ -56,6 +65,7 @@ class OutputFolder:
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
+            self.on_close()
 
 
 class _Reading:
@@ -103,14 +113,14 @@ class _Reading:
             raise self._over(
                 "file_bytes", f"{self._place}/{name} has {found.st_size} bytes, the limit is {self._limits.file_bytes}"
             )
-        content = _read(fd, self._limits.file_bytes)
-        self._bytes += len(content)
+        file = _taken(fd, name, found.st_size, self._limits.file_bytes)
+        self._bytes += file.size
         if self._bytes > self._limits.disk_bytes:
             raise self._over(
                 "disk_bytes", f"the files in {self._place} have more than {self._limits.disk_bytes} bytes together"
             )
         self._given[name] = mark
-        self.files.append(ExecFile(name=name, content=content))
+        self.files.append(file)
 
     def _refuse(self, name: str, why: str) -> None:
         if self._refused is not None and len(self._refused) < self._limits.output_files:
@@ -151,11 +161,14 @@ def _openat2(folder: int, name: str) -> int:
     return fd
 
 
-def _read(fd: int, limit: int) -> bytes:
-    """At most `limit` bytes: a live session's file may grow while it is read."""
-    parts: list[bytes] = []
-    left = limit
+def _taken(fd: int, name: str, size: int, limit: int) -> ExecFile:
+    """At most `limit` bytes: a live session's file may grow while it is read. A large one never is in memory whole."""
+    if size > SPOOLED_BYTES:
+        return SpooledFile(name, _parts(fd, limit))
+    return ExecFile(name=name, content=b"".join(_parts(fd, min(limit, SPOOLED_BYTES))))
+
+
+def _parts(fd: int, left: int) -> Iterator[bytes]:
     while left > 0 and (part := os.read(fd, min(CHUNK, left))):
-        parts.append(part)
+        yield part
         left -= len(part)
-    return b"".join(parts)

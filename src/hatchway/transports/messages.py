@@ -5,20 +5,20 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from hatchway.core import codec
 from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature, function_call
 from hatchway.core.errors import TransportError, ValueNotPortable, described
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import Completed, Failed, Idle, TransportConfig
+from hatchway.core.transport import Completed, Failed, FailureKind, Idle, TransportConfig
 from hatchway.core.values import not_portable, to_wire
 
 MAX_ID, MAX_NAME = 64, 200
 _STR = frozenset([str])
 _quoted = json.encoder.encode_basestring_ascii
-_KINDS = ("syntax", "runtime", "value", "memory")
+_KINDS = get_args(FailureKind)
 
 Message = FunctionCall | Idle | Completed | Failed | None
 """What a line says; None is the guest's `ready`."""
@@ -149,7 +149,7 @@ def _call(fields: dict[str, Any]) -> FunctionCall:
 
 
 def _failed(fields: dict[str, Any]) -> Failed:
-    kind, message = fields.get("kind"), fields.get("message")
+    kind, message = fields.get("kind", ""), fields.get("message")
     if kind not in _KINDS or type(message) is not str:
         raise TransportError("a failure without its kind or message")
     return Failed(kind=kind, message=message)

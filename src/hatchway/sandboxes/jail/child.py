@@ -29,16 +29,15 @@ LOOK_SECONDS = 0.05
 NO_ROOM = "the machine has no room for another child"
 
 
-class SealedChild:
+class SealedProcess:
     """A process in a pid namespace of its own: when its init is killed, everything in there dies.
 
-    Made by `spawned`; bound to the zygote's event loop.
+    Bound to the zygote's event loop.
     """
 
     def __init__(self, zygote: Zygote, quota: Quota, egress: Egress | None = None) -> None:
         self.quota = quota
         self._egress = egress
-        self.transport = StdinStdoutTransport()
         self.output: OutputFolder | None = None
         self.gateway: Gateway | None = None
         self._zygote = zygote
@@ -52,29 +51,23 @@ class SealedChild:
         self._reason = ""
         self._is_over_memory = False
         self._timer: asyncio.TimerHandle | None = None
-        self.stdout_fd, stdout = os.pipe()
-        self.stderr_fd, stderr = os.pipe()
-        self._their_fds = (stdout, stderr)
 
-    @classmethod
-    async def spawned(cls, zygote: Zygote, quota: Quota, egress: Egress | None = None) -> SealedChild:
-        """A new child whose walls stand.
+    async def _ordered(self, order: dict[str, Any], fds: list[int]) -> socket.socket:
+        """Have it forked with these descriptors, which are closed here; the channel, once its walls stand.
 
         Raises:
             SandboxCrashed: The zygote is gone, or a wall could not be put up.
         """
-        child = cls(zygote, quota, egress)
         try:
-            await child._start()
+            return await self._started(order, fds)
         except BaseException as e:
-            child.kill()
-            child._die(Death(is_crash=True))
+            self.kill()
+            self._die(Death(is_crash=True))
             if isinstance(e, OSError):
                 raise SandboxCrashed(
                     f"{NO_ROOM}: {os.strerror(e.errno or 0)}", hint="see `ulimit -a` and `free`"
                 ) from e
             raise
-        return child
 
     @property
     def is_dead(self) -> bool:
@@ -127,21 +120,23 @@ class SealedChild:
     def _cgroup(self) -> Cgroup | None:
         return self._slot.cgroup if self._slot is not None else None
 
-    async def _start(self) -> None:
+    async def _started(self, order: dict[str, Any], fds: list[int]) -> socket.socket:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        with ours, theirs:
-            try:
-                self._slot = slot = await self._zygote.slot(self.quota.memory_bytes)
-                order = {**self.quota.order(), "has_cgroup": slot.cgroup is not None}
-                await slot.link.order(order, [theirs.fileno(), *self._their_fds], self._on_died)
-            finally:
-                for fd in self._their_fds:
-                    os.close(fd)
-            theirs.close()
+        try:
+            with theirs:
+                try:
+                    self._slot = slot = await self._zygote.slot(self.quota.memory_bytes)
+                    order = {**order, "has_cgroup": slot.cgroup is not None}
+                    await slot.link.order(order, [theirs.fileno(), *fds], self._on_died)
+                finally:
+                    for fd in fds:
+                        os.close(fd)
             await self._take_hello(ours)
-            fd = ours.detach()
-        self.transport.adopt(fd, fd)
+        except BaseException:
+            ours.close()
+            raise
+        return ours
 
     async def _take_hello(self, ours: socket.socket) -> None:
         """The child's one message that carries descriptors; from here on the channel is only read."""
@@ -217,15 +212,44 @@ class SealedChild:
             self._gone.set_result(None)
 
     def _give_back(self) -> None:
-        self.transport.close()
         if self.gateway is not None:
             self.gateway.close()
-        for fd in (self.stdout_fd, self.stderr_fd, self._init, self._guest):
+        for fd in (self._init, self._guest):
             if fd >= 0:
                 os.close(fd)
         self._init = self._guest = -1
         if self._slot is not None:
             self._zygote.release(self._slot)
+
+
+class SealedChild(SealedProcess):
+    """A sealed process with a guest in it. Made by `spawned`."""
+
+    def __init__(self, zygote: Zygote, quota: Quota, egress: Egress | None = None) -> None:
+        super().__init__(zygote, quota, egress)
+        self.transport = StdinStdoutTransport()
+        self.stdout_fd, stdout = os.pipe()
+        self.stderr_fd, stderr = os.pipe()
+        self._their_fds = [stdout, stderr]
+
+    @classmethod
+    async def spawned(cls, zygote: Zygote, quota: Quota, egress: Egress | None = None) -> SealedChild:
+        """A new child whose walls stand.
+
+        Raises:
+            SandboxCrashed: The zygote is gone, or a wall could not be put up.
+        """
+        child = cls(zygote, quota, egress)
+        channel = await child._ordered(quota.order(), child._their_fds)
+        fd = channel.detach()
+        child.transport.adopt(fd, fd)
+        return child
+
+    def _give_back(self) -> None:
+        self.transport.close()
+        for fd in (self.stdout_fd, self.stderr_fd):
+            os.close(fd)
+        super()._give_back()
 
 
 def _pid_of(pidfd: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hatchway.core.calls import FunctionCall, Waiting
-from hatchway.core.errors import CodeExecutionError, CodeLimitError, HatchwayError
+from hatchway.core.errors import CodeExecutionError, CodeLimitError, HatchwayError, SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.sandbox import CodeExecution
@@ -84,6 +84,8 @@ class FilesExecution(CodeExecution):
                 e.stdout, e.stderr = end.stdout, end.stderr
                 return e
             files = e.files
+        except SandboxCrashed as e:
+            return e if isinstance(end, ExecutionResult) else end
         if isinstance(end, ExecutionResult):
             return replace(end, files=files)
         if isinstance(end, CodeExecutionError):

@@ -2,7 +2,8 @@
 
 The code sees the host's tree where the interpreter lies, and nothing else of it. No /proc, no signals to others, no
 sockets, whatever domains were granted: without a net namespace they would reach the host, so `fetch` is the only way
-out. Its processes are found by their descent. No files can be shown elsewhere, so there is no file surface.
+out. Its processes are found by their descent. Nothing can be shown at another path: what is granted is linked to from
+`input/` in the working directory, and what comes back is left in `output/` beside it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
+from hatchway.core.errors import InvalidSetting, SandboxCrashed, SandboxUnavailable
+from hatchway.core.grants import INPUT_ROOT
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
+from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.spawner import Python, Spawner
 from hatchway.sandboxes.process.supervised import SupervisedProcess
 from hatchway.sandboxes.starting import started
@@ -31,7 +34,6 @@ NEEDED_VERSION = 6
 """The first Landlock that keeps signals and abstract sockets in."""
 LOOK_SECONDS = 0.2
 """Between two looks at how much the code has written."""
-QUOTA_VARIABLE = "HATCHWAY_QUOTA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +52,74 @@ class LandlockedPython(Python):
 class LandlockedProcess(SupervisedProcess):
     """A sealed guest below its supervisor, with a folder of its own on the host's disk."""
 
-    output = None
     gateway = None
 
     def __init__(self, spawner: Spawner, quota: Quota) -> None:
         super().__init__(spawner)
         self.quota = quota
-        self._over = ""
-        self._looking: asyncio.TimerHandle | None = None
+        self.output: OutputFolder | None = None
+        self._cpu_limit = quota.cpu_seconds
+        self._watching: DiskWatch | None = None
 
-    async def start(self, cwd: str, env: Mapping[str, str], packages: Sequence[str] = ()) -> None:
-        """Ask for the process, sealed to its quota; its packages are in the spawner's description."""
-        given = {"HOME": cwd, "TMPDIR": cwd, "LANG": "C.UTF-8", "PATH": "", **env}
-        await super().start(cwd, {**given, QUOTA_VARIABLE: json.dumps(self.quota.order())})
+    async def begin(self, launch: Launch) -> None:
+        """Ask for the process, sealed to its quota, in a folder made for it."""
+        cwd = tempfile.mkdtemp(prefix="hatchway-")
+        if launch.has_files:
+            show_files(launch, Path(cwd))
+            self.output = OutputFolder(os.open(f"{cwd}/output", os.O_RDONLY | os.O_DIRECTORY), on_close=self._release)
+        given = {"HOME": cwd, "TMPDIR": cwd, "LANG": "C.UTF-8", "PATH": "", **launch.environment}
+        await self.start(cwd, given, quota=self.quota.order(), keeps_folder=launch.has_files)
 
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
         """As `GuestProcess` says; there is no quota on the disk, so what is written is looked at."""
+        if self._watching is None:
+            self._watching = DiskWatch(self.cwd, self.quota, self.kill)
+        super().watch(limits, self._watching.until(on_death))
+
+    async def wait_gone(self) -> None:
+        """Until everything of it is dead and, once its files were taken, its folder is removed."""
+        if self.output is not None and self.output.fd >= 0:
+            await self.wait_dead()
+        else:
+            await super().wait_gone()
+
+    def close(self) -> None:
+        """As `Supervised.close`."""
+        super().close()
+        if self.output is not None:
+            self.output.close()
+
+    def _release(self) -> None:
+        if not self.is_closed:
+            self._order(b"remove\n")
+
+
+class DiskWatch:
+    """Looks at how much a process has written to its folder, and kills it past its quota."""
+
+    def __init__(self, folder: str, quota: Quota, kill: Callable[[], None]) -> None:
+        self._folder, self._quota, self._kill = folder, quota, kill
+        self._over = ""
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+    def until(self, on_death: Callable[[Death], None]) -> Callable[[Death], None]:
+        """`on_death`, told of the quota that was the reason."""
 
         def on_end(death: Death) -> None:
-            if self._looking is not None:
-                self._looking.cancel()
+            self._timer.cancel()
             on_death(Death(limit=self._over) if self._over and not death.is_crash else death)
 
-        super().watch(limits, on_end)
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+        return on_end
 
     def _look(self) -> None:
-        self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
-        size, files = _measured(self.cwd, self.quota.disk_files)
-        if files > self.quota.disk_files:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+        size, files = _measured(self._folder, self._quota.disk_files)
+        if files > self._quota.disk_files:
             self._over = "disk_files"
-        elif size > self.quota.disk_bytes:
+        elif size > self._quota.disk_bytes:
             self._over = "disk_bytes"
         if self._over:
-            self.kill()
+            self._kill()
 
 
 class LandlockTier:
@@ -103,27 +138,17 @@ class LandlockTier:
 
     async def start(self) -> None:
         """As `TierMaker` says."""
-        if self._launch.has_files:
-            raise SandboxUnavailable(
-                "the landlock tier cannot show files: workspace_root and file_mounts need the namespaces tier",
-                hint="see what refuses it with JailSandbox(tier='namespaces') or `hatchway doctor`",
-            )
-        check_landlock()
-        check_reachable(self._launch.interpreter, self._launch.packages)
-        python = LandlockedPython(
-            self._launch.interpreter.executable, False, json.dumps(self._launch.landlock_message())
-        )
-        self._spawner = await started(lambda: Spawner(python), Spawner.close)
+        self._spawner = await landlocked_spawner(self._launch)
         self._loop = asyncio.get_running_loop()
 
     async def make(self, quota: Quota) -> LandlockedProcess:
         """As `TierMaker` says."""
         if self._spawner is None:
             raise SandboxCrashed("the jail is closed", hint="run the action again")
-        self._made = {process for process in self._made if not process.is_dead}
+        self._made = {process for process in self._made if not process.is_closed}
         try:
             process = LandlockedProcess(self._spawner, quota)
-            await process.start(tempfile.mkdtemp(prefix="hatchway-"), self._launch.environment)
+            await process.begin(self._launch)
         except OSError as e:
             raise SandboxCrashed(
                 f"no process can be started: {os.strerror(e.errno or 0)}", hint="see `ulimit -a`"
@@ -136,10 +161,72 @@ class LandlockTier:
         for process in tuple(self._made):
             process.kill()
             await process.wait_gone()
+            if process.output is not None:
+                process.output.close()
+                await process.wait_gone()
         self._made.clear()
         spawner, self._spawner = self._spawner, None
         if spawner is not None:
             await asyncio.to_thread(spawner.close)
+
+
+async def landlocked_spawner(launch: Launch) -> Spawner:
+    """A spawner whose processes seal themselves.
+
+    Raises:
+        SandboxUnavailable: The tier cannot hold, or cannot show what is granted, here.
+    """
+    check_landlock()
+    if not launch.is_command:  # a program imports nothing of it
+        check_reachable(launch.interpreter, launch.packages)
+    for path in (*launch.granted, *launch.paths.read, *launch.paths.write):
+        check_shown(path, is_writable=path in launch.paths.write)
+    told = json.dumps(launch.landlock_message())
+    python = LandlockedPython(launch.interpreter.executable, False, not launch.is_command, description=told)
+    return await started(lambda: Spawner(python), Spawner.close)
+
+
+def show_files(launch: Launch, folder: Path) -> None:
+    """Link what is granted from `input/`, and make `output/`. The workspace's own directories are not walked."""
+    (folder / "output").mkdir()
+    shown = folder / "input"
+    inside = [(m.mount_path.removeprefix(f"{INPUT_ROOT}/"), Path(m.host_path)) for m in launch.mounts]
+    if launch.workspace is not None and not inside:
+        shown.symlink_to(launch.workspace)
+        return
+    shown.mkdir()
+    for entry in launch.workspace.iterdir() if launch.workspace is not None else ():
+        (shown / entry.name).symlink_to(entry)
+    for name, source in inside:
+        if name.startswith("/"):
+            raise InvalidSetting(
+                f"the landlock tier cannot show {source} at {name}: it has no file system of its own",
+                hint="use a relative path; it appears below input/ in the working directory of the code",
+            )
+        place = shown / name
+        if any(parent.is_symlink() for parent in place.parents):
+            raise InvalidSetting(f"the landlock tier cannot mount {name} into a directory of the workspace")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        place.symlink_to(source)
+
+
+def check_shown(path: Path, *, is_writable: bool) -> None:
+    """For a root caller the code runs as a uid that owns nothing: what is granted must be open to others.
+
+    Raises:
+        SandboxUnavailable: It is not.
+    """
+    if os.geteuid() != 0:
+        return
+    need = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0) | (stat.S_IWOTH if is_writable else 0)
+    is_reached = all(folder.stat().st_mode & stat.S_IXOTH for folder in path.parents)
+    if not is_reached or path.stat().st_mode & need != need:
+        flags = f"o+r{'w' if is_writable else ''}X"
+        raise SandboxUnavailable(
+            f"the landlock tier cannot show {path} for root: the code has a uid of its own, which is kept out",
+            hint=f"chmod {flags} {path}, run as an ordinary user, or use the namespaces tier",
+        )
 
 
 def check_landlock() -> None:

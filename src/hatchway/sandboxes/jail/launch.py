@@ -12,8 +12,10 @@ from typing import Any
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.grants import INPUT_ROOT, FileMount
 from hatchway.core.limits import Limits
+from hatchway.core.paths import PathRules
 from hatchway.sandboxes.jail.egress import PROXY_PORT, Egress
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
+from hatchway.sandboxes.jail.system_files import system_files
 
 INSIDE = Path(__file__).parent / "inside"
 GUEST = Path(__file__).parents[2] / "transports" / "guest"
@@ -30,6 +32,8 @@ PRELOADED = (
 )  # fmt: skip
 """Standard modules imported before the first fork: code finds them for nothing, a cold start pays for them."""
 OUTPUT = "/output"
+NO_END = 1 << 30
+"""Seconds that no process lives to see."""
 TEXTS = {
     "/etc/passwd": "code:x:65534:65534:code:/tmp:/bin/false\n",
     "/etc/group": "code:x:65534:\n",
@@ -37,7 +41,9 @@ TEXTS = {
     "/etc/hosts": "127.0.0.1 localhost\n",
 }
 PACKAGE_ROOT = "/packages"
+_OWN = ("/dev/", "/proc/", "/etc/", f"{OUTPUT}/", f"{INPUT_ROOT}/", f"{PACKAGE_ROOT}/")
 _TAKEN = ("/dev", "/proc", "/tmp", "/etc", "/usr", "/lib", "/lib64", OUTPUT, PACKAGE_ROOT)
+_COVERED = (*_TAKEN, "/bin", "/sbin", str(INPUT_ROOT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,10 @@ class Launch:
     """Variables the code sees beside the few every jail sets."""
     egress: Egress | None = None
     """Its way to the network; None where no domain was granted."""
+    paths: PathRules = field(default_factory=PathRules)
+    """Shown at their own paths."""
+    is_command: bool = False
+    """Children become programs instead of guests: the system's own directories are in sight."""
     hash_seed: int = field(default_factory=lambda: secrets.randbelow(1 << 32))
     """`PYTHONHASHSEED` of the zygote and so of every child."""
 
@@ -63,6 +73,9 @@ class Launch:
         for mount in self.mounts:
             if any(mount.mount_path == taken or mount.mount_path.startswith(taken + "/") for taken in _TAKEN):
                 raise InvalidSetting(f"nothing can be mounted at {mount.mount_path}: the jail has its own there")
+        for path in (*self.paths.read, *self.paths.write):
+            if str(path) in _COVERED or str(path).startswith(_OWN):
+                raise InvalidSetting(f"{path} cannot be shown: the jail has its own there")
 
     @property
     def has_files(self) -> bool:
@@ -71,20 +84,22 @@ class Launch:
 
     def message(self, cgroup_folder: str | None) -> dict[str, Any]:
         """The description as the keeper reads it."""
-        files = self.interpreter
+        files = system_files() if self.is_command else self.interpreter
+        shown = self._shown()
         return {
             "host": os.getpid(),
             "cgroups": [cgroup_folder] if cgroup_folder else [],
             "packages": PACKAGES,
-            "preload": [*(f"_hatchway_guest.{name}" for name in _guest_modules()), *PRELOADED],
-            "sys_path": files.sys_path,
+            "preload": [] if self.is_command else [*(f"_hatchway_guest.{n}" for n in _guest_modules()), *PRELOADED],
+            "sys_path": self.interpreter.sys_path,
+            "is_command": self.is_command,
             "environment": {
                 **{"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": ""},
                 **(self.egress.environment if self.egress else {}),
                 **self.environment,
             },
             "mount_points": [str(INPUT_ROOT), OUTPUT] if self.has_files else [],
-            "binds": [(path, path) for path in files.binds],
+            "binds": [(path, os.path.realpath(path)) for path in files.binds],
             "links": files.links,
             "masks": [folder for folder in files.masks if folder not in self.packages],
             "package_folders": [(_package_place(n), folder) for n, folder in enumerate(self.packages, 1)],
@@ -93,18 +108,64 @@ class Launch:
             "texts": [*TEXTS.items(), *(self.egress.texts.items() if self.egress else ())],
             "proxy_port": PROXY_PORT if self.egress else 0,
             "has_output": self.has_files,
+            "shown": shown,
+            "writable": [path for path, is_writable in shown if is_writable],
+            "in_scratch": [path for path, _ in shown if path.startswith("/tmp/")],
+            "workdir": str(self.paths.workdir or "/tmp"),
+            "denied": self.denied(),
         }
 
+    def denied(self, *, is_at_home: bool = False) -> dict[str, list[str]] | None:
+        """The patterns as the warden reads them; None when there are none. At home: by the host's own paths."""
+        if not self.paths.is_guarded:
+            return None
+        places = [(str(p), str(p)) for p in (*self.paths.read, *self.paths.write)]
+        places += [(str(m.host_path), m.mount_path) for m in self.mounts]
+        places += [(str(self.workspace), str(INPUT_ROOT))] if self.workspace else []
+        if is_at_home:
+            places = [(host, host) for host, _ in places]
+        return {
+            "roots": ["/tmp", *(inside if os.path.isdir(host) else os.path.dirname(inside) for host, inside in places)],
+            "deny_read": [each for pattern in self.paths.deny_read for each in _inside(pattern, places)],
+            "deny_write": [each for pattern in self.paths.deny_write for each in _inside(pattern, places)],
+        }
+
+    def _shown(self) -> list[tuple[str, bool]]:
+        """Paths shown as they are, outer ones first, and whether they can be changed."""
+        access = {str(path): False for path in self.paths.read} | {str(path): True for path in self.paths.write}
+        return sorted(access.items())
+
     def landlock_message(self) -> dict[str, Any]:
-        """The description as the spawner of the landlock tier reads it."""
+        """The description as the spawner of the landlock tier reads it; there everything lies where the host has it."""
         files = self.interpreter
+        system = (*system_files().binds, "/dev/urandom", "/dev/random") if self.is_command else files.readable
         return {
             "packages": PACKAGES,
             "sys_path": files.sys_path,
             "package_path": self.packages,
-            "readable": [*files.readable, *self.packages],
-            "listable": files.listable,
+            "readable": [*system, *self.packages, *map(str, self.granted), *map(str, self.paths.read)],
+            "listable": () if self.is_command else files.listable,
+            "writable": [str(path) for path in self.paths.write],
+            "workdir": str(self.paths.workdir) if self.paths.workdir else None,
+            "denied": self.denied(is_at_home=True),
+            "is_command": self.is_command,
+            "has_output": self.has_files,
         }
+
+    @property
+    def granted(self) -> list[Path]:
+        """Everything of the host that is shown below `/input` or elsewhere."""
+        return [*(Path(m.host_path) for m in self.mounts), *([self.workspace] if self.workspace else [])]
+
+
+def _inside(pattern: str, places: list[tuple[str, str]]) -> list[str]:
+    """A pattern as absolute ones of the jail; a bare name stays as it is."""
+    if "/" not in pattern:
+        return [pattern]
+    if not pattern.startswith("/"):
+        return [f"{inside.rstrip('/')}/{pattern.removeprefix('./')}" for _, inside in places]
+    found = [inside + pattern[len(host) :] for host, inside in places if f"{pattern}/".startswith(f"{host}/")]
+    return found + [inside for host, inside in places if host.startswith(f"{pattern}/")]
 
 
 def _package_place(number: int) -> str:
@@ -132,13 +193,14 @@ class Quota:
         """The part of the limits that is set at birth."""
         return cls(limits.memory_bytes, limits.processes, limits.cpu_seconds, limits.disk_bytes, limits.disk_files)
 
-    def order(self) -> dict[str, Any]:
-        """As the zygote reads it; rlimits are soft and hard."""
-        cpu = max(1, round(self.cpu_seconds))
+    def order(self, **extra: tuple[int, int]) -> dict[str, Any]:
+        """As the zygote reads it, with `extra` rlimits; they are soft and hard."""
+        cpu = max(1, round(min(self.cpu_seconds, NO_END)))
         return {
             "disk_bytes": int(self.disk_bytes),
             "disk_files": int(self.disk_files),
             "rlimits": {
+                **extra,
                 "RLIMIT_NPROC": (int(self.processes),) * 2,
                 "RLIMIT_CPU": (cpu, cpu + 1),  # a signal that tells why, then one that cannot be ignored
                 "RLIMIT_CORE": (0, 0),

@@ -16,6 +16,7 @@ from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed
 from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
+from hatchway.core.paths import PathRules
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
@@ -41,6 +42,8 @@ class JailSandbox(CodeSandbox):
         tier: `"namespaces"` or `"landlock"` forces that wall; None takes the stronger one that works here.
         workspace_root: A directory shown read-only as `/input`; also turns `/output` on.
         file_mounts: Files and directories shown read-only; relative paths land under `/input`. Turns `/output` on.
+        paths: Places of the host shown at their own paths, to read or to change, and what in them (and in the
+            workspace and the mounts) is denied by name.
         python: Another interpreter (at least 3.9); default is this one. Of a virtual or conda environment the packages
             are seen as well, of a bare interpreter only the standard library.
         packages: What the code may import beside the standard library, such as `["pandas==2.*"]`, or a `Packages`;
@@ -63,6 +66,7 @@ class JailSandbox(CodeSandbox):
         tier: Literal["namespaces", "landlock"] | None = None,
         workspace_root: str | Path | None = None,
         file_mounts: Iterable[FileMountInput] = (),
+        paths: PathRules | None = None,
         python: str | Path | None = None,
         packages: Packages | Iterable[str] = (),
         env: Mapping[str, str] | None = None,
@@ -82,6 +86,7 @@ class JailSandbox(CodeSandbox):
             packages=self._environment.folders,
             workspace=_workspace(workspace_root),
             mounts=as_file_mounts(file_mounts),
+            paths=paths or PathRules(),
             environment=dict(env or {}),
             egress=Egress(self.network) if self.network.allowed and tier != "landlock" else None,
         )

@@ -37,6 +37,8 @@ class Python:
     executable: str
     has_site: bool
     """Its site-packages are importable."""
+    has_guest: bool = True
+    """It loads the guest; without, it only starts programs."""
 
     @property
     def argv(self) -> list[str]:
@@ -50,7 +52,7 @@ class Spawner:
 
     def __init__(self, python: Python) -> None:
         ours, theirs = socket.socketpair()
-        command = [*python.argv, str(INSIDE), str(theirs.fileno()), str(GUEST)]
+        command = [*python.argv, str(INSIDE), str(theirs.fileno()), str(GUEST) if python.has_guest else ""]
         try:
             self._process = _started(command, theirs.fileno())
             theirs.close()
@@ -76,8 +78,13 @@ class Spawner:
         """Whether it can be asked; a spawner of the process this one was forked from cannot."""
         return self._owner == os.getpid() and self._process.poll() is None
 
-    async def spawn(self, cwd: str, env: Mapping[str, str], fds: Sequence[int], packages: Sequence[str] = ()) -> int:
+    async def spawn(
+        self, cwd: str, env: Mapping[str, str], fds: Sequence[int], packages: Sequence[str] = (), **more: Any
+    ) -> int:
         """Ask for a guest that is given these descriptors: channel read and write, stdout, stderr, control.
+
+        Args:
+            more: What else the spawner is told, such as `argv`; a spawner that seals has its own.
 
         Returns:
             Its number, for `kill_supervisor`.
@@ -85,7 +92,7 @@ class Spawner:
         Raises:
             OSError: The spawner is gone.
         """
-        return await self._ask({"cwd": cwd, "env": dict(env), "packages": list(packages)}, fds)
+        return await self._ask({"cwd": cwd, "env": dict(env), "packages": list(packages), **more}, fds)
 
     async def spawn_supervisor(self, control: int) -> int:
         """Ask for a supervisor of other programs, which is told over this socket what to run.

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.limits import Limits
@@ -20,26 +22,32 @@ DEAF_SECONDS, STUCK_SECONDS = 0.03, 1.0
 """A supervisor that has not said after this that it kills, or has not done it: it was stopped, the spawner acts."""
 
 
-class SupervisedProcess:
-    """A guest's process: killed with everything that came of it, also if it stops or kills its supervisor.
+class Supervised:
+    """A process below its supervisor: killed with everything that came of it, also if it stops or kills that one.
 
-    Belongs to no event loop until its first action; a spare one may be made on one loop and used on another.
+    Belongs to no event loop until it is watched; a spare one may be made on one loop and used on another.
 
     Args:
         spawner: Who forks it.
+        fds: The four descriptors it is given; they are closed here.
 
     Raises:
         SandboxUnavailable: There are no descriptors left.
     """
 
-    def __init__(self, spawner: Spawner) -> None:
+    def __init__(self, spawner: Spawner, fds: Sequence[int]) -> None:
         self.cwd = ""
         """Its folder once it is started; removed when it is dead."""
-        self.transport = StdinStdoutTransport()
         self._spawner, self._number = spawner, 0
-        ours, self._theirs = _descriptors()
-        self.stdout_fd, self.stderr_fd, self._control = ours[2:]
-        self.transport.adopt(*ours[:2])
+        self._theirs = list(fds)
+        try:
+            control, their_control = socket.socketpair()
+        except OSError as e:
+            self._close_theirs()
+            raise _no_pipes(e) from None
+        control.setblocking(False)
+        self._control = control.detach()
+        self._theirs.append(their_control.detach())
         self._half = b""
         self._reason = ""
         self._helper: asyncio.TimerHandle | None = None
@@ -48,7 +56,9 @@ class SupervisedProcess:
         self._on_death: Callable[[Death], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gone: asyncio.Future[None] | None = None
+        self._dead: asyncio.Future[None] | None = None
         self._is_killed = self._is_closed = False
+        self._cpu_limit = float("inf")
 
     def __del__(self) -> None:
         if not getattr(self, "_is_closed", True):
@@ -74,15 +84,18 @@ class SupervisedProcess:
         """Whether it belongs to a loop that was closed."""
         return self._loop is not None and self._loop.is_closed()
 
-    async def start(self, cwd: str, env: Mapping[str, str], packages: Sequence[str] = ()) -> None:
+    async def start(self, cwd: str, env: Mapping[str, str], packages: Sequence[str] = (), **more: Any) -> None:
         """Ask the spawner for the process. It is usable at once: what is sent meanwhile waits in the pipes.
+
+        Args:
+            more: What else the spawner is told.
 
         Raises:
             OSError: The spawner is gone.
         """
         self.cwd = cwd
         try:
-            self._number = await self._spawner.spawn(cwd, env, self._theirs, packages)
+            self._number = await self._spawner.spawn(cwd, env, self._theirs, packages, **more)
         except BaseException:
             self.close()
             remove_tree(cwd)
@@ -112,6 +125,13 @@ class SupervisedProcess:
         elif self._gone is not None:
             await asyncio.shield(self._gone)
 
+    async def wait_dead(self) -> None:
+        """Until everything of it is dead; its folder may still be there."""
+        while self._death is None and not self._is_closed:
+            self._attach()
+            self._dead = self._dead or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._dead)
+
     def cpu_seconds(self) -> float:
         """As `GuestProcess` says."""
         above = tree.stat(self._supervisor) if self._supervisor else None
@@ -132,9 +152,7 @@ class SupervisedProcess:
         if self._loop is not None:
             self._loop.remove_reader(self._control)
         self._close_theirs()
-        self.transport.close()
-        for fd in (self._control, self.stdout_fd, self.stderr_fd):
-            os.close(fd)
+        os.close(self._control)
         if self._loop is None and self.cwd:
             _remove_empty(self.cwd)  # a spare: its supervisor does that too, unless the spawner died before
         if self._gone is not None and not self._gone.done() and not self.is_stranded:
@@ -176,8 +194,12 @@ class SupervisedProcess:
             case [b"killing", reason]:
                 self._reason = "" if reason == b"-" else reason.decode("ascii")
                 self._help_after(STUCK_SECONDS)
-            case [b"dead", status]:
-                self._die(death_of(int(status), self._reason))
+            case [b"dead", status, milliseconds]:
+                death = death_of(int(status), self._reason)
+                is_over = death.signal == "SIGXCPU" or (
+                    death.signal == "SIGKILL" and int(milliseconds) > self._cpu_limit * 1000
+                )
+                self._die(replace(death, limit="cpu_seconds") if is_over and not death.limit else death)
             case _:
                 self._die(Death(is_crash=True))
 
@@ -188,6 +210,8 @@ class SupervisedProcess:
                 self._helper.cancel()
             if self._on_death is not None:
                 self._on_death(death)
+            if self._dead is not None and not self._dead.done():
+                self._dead.set_result(None)
 
     def _help_after(self, seconds: float) -> None:
         if self._helper is not None:
@@ -203,23 +227,54 @@ class SupervisedProcess:
             os.close(self._theirs.pop())
 
 
+class SupervisedProcess(Supervised):
+    """A guest's process.
+
+    Args:
+        spawner: Who forks it.
+
+    Raises:
+        SandboxUnavailable: There are no descriptors left.
+    """
+
+    def __init__(self, spawner: Spawner) -> None:
+        (read_fd, write_fd, self.stdout_fd, self.stderr_fd), theirs = _descriptors()
+        self.transport = StdinStdoutTransport()
+        self.transport.adopt(read_fd, write_fd)
+        try:
+            super().__init__(spawner, theirs)
+        except SandboxUnavailable:
+            self.transport.close()
+            for fd in (self.stdout_fd, self.stderr_fd):
+                os.close(fd)
+            raise
+
+    def close(self) -> None:
+        """As `Supervised.close`."""
+        if not self._is_closed:
+            self.transport.close()
+            for fd in (self.stdout_fd, self.stderr_fd):
+                os.close(fd)
+        super().close()
+
+
 def _descriptors() -> tuple[list[int], list[int]]:
-    """Channel in and out, stdout, stderr and control, ours and the guest's."""
+    """Channel in and out, stdout and stderr, ours and the guest's."""
     opened: list[int] = []
     try:
         for _ in range(4):
             opened += os.pipe()
-        control, their_control = socket.socketpair()
     except OSError as e:
         for fd in opened:
             os.close(fd)
-        raise SandboxUnavailable(
-            f"no pipes for another process: {os.strerror(e.errno or 0)}", hint="raise the limit: ulimit -n"
-        ) from None
-    control.setblocking(False)
+        raise _no_pipes(e) from None
     in_read, in_write, out_read, out_write, *printed = opened
-    ours = [in_read, out_write, printed[0], printed[2], control.detach()]
-    return ours, [out_read, in_write, printed[1], printed[3], their_control.detach()]
+    return [in_read, out_write, printed[0], printed[2]], [out_read, in_write, printed[1], printed[3]]
+
+
+def _no_pipes(e: OSError) -> SandboxUnavailable:
+    reason = os.strerror(e.errno or 0)
+    return SandboxUnavailable(f"no pipes for another process: {reason}", hint="raise the limit: ulimit -n")
 
 
 def _remove_empty(folder: str) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from hatchway.core.calls import FunctionCall, Waiting
-from hatchway.core.errors import CodeExecutionError, CodeLimitError, CodeRuntimeError, ValueNotPortable
+from hatchway.core.errors import CodeExecutionError, CodeLimitError, ValueNotPortable
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
@@ -188,7 +188,7 @@ async def check_processes(sandbox: CodeSandbox) -> None:
 @check("files open past Limits.open_files cannot be opened", needs=(FULL_LIBRARY,))
 async def check_open_files(sandbox: CodeSandbox) -> None:
     code = "import os\nheld = [os.dup(1) for _ in range(200)]\nlen(held)"
-    contains("the error", str(await failure(sandbox, CodeRuntimeError, code, limits=Limits(open_files=64))), "OSError")
+    contains("the error", str(await _over(sandbox, "open_files", code, Limits(open_files=64))), "OSError")
 
 
 @check("a file past Limits.file_bytes cannot be written", needs=(FULL_LIBRARY, "filesystem"))
@@ -202,5 +202,5 @@ async def check_file_bytes(sandbox: CodeSandbox) -> None:
             size = os.fstat(f.fileno()).st_size
         size
     """
-    await failure(sandbox, CodeExecutionError, code, limits=Limits(file_bytes=1_000_000))
+    await _over(sandbox, "file_bytes", code, Limits(file_bytes=1_000_000))
     equal("a smaller file", (await run(sandbox, code)).output, 4_000_000)

@@ -1,21 +1,45 @@
 """How an action's failure is told: the traceback Python would print, without frames of ours, and never too long."""
 
+import errno
 import os
 import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_CHARS = 64 * 1024
+_STARTING = re.compile(r"new process|fork|spawn|Popen|subprocess|Process\(|\.start\(")  # else EAGAIN is of a read
 _AWAITED_VALUE = re.compile(r"can't be used in 'await' expression|awaitable is required|coroutine was expected")
 
 
 def failure(error, tools):
     """The kind and the text of the error that ended an action."""
-    kind = "memory" if isinstance(error, MemoryError) else "runtime"
+    kind = _kind(error)
     try:
         text = _formatted(error) + _hint(error, tools)
     except BaseException:
         text = "%s: (its message could not be read)" % type(error).__name__
     return kind, cut(text)
+
+
+def _kind(error):
+    """What the error is about: memory, a field of `Limits` the system refused by, or nothing but the code."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, RuntimeError) and str(error).startswith("can't start new thread"):
+        return "processes"
+    if not isinstance(error, OSError):
+        return "runtime"
+    if error.errno == errno.ENOSPC:
+        return "disk_bytes" if _has_inodes() else "disk_files"
+    if error.errno == errno.EAGAIN and (_STARTING.search(str(error)) or _STARTING.search(_last_line(error))):
+        return "processes"
+    return {errno.EMFILE: "open_files", errno.EFBIG: "file_bytes"}.get(error.errno, "runtime")
+
+
+def _has_inodes():
+    try:
+        return os.statvfs(".").f_ffree > 0
+    except OSError:
+        return True
 
 
 def syntax_failure(error):

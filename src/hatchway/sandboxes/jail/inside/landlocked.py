@@ -9,12 +9,14 @@ import importlib
 import json
 import os
 import sys
+import threading
 import types
+from collections.abc import Sequence
 from typing import Any
 
 SPAWNER = "_hatchway_spawner"
 UID_RANGE = 0x7000_0000  # as the keeper's; a guest's own pid makes it unique while it lives
-QUOTA_VARIABLE = "HATCHWAY_QUOTA"  # how a guest learns its limits; gone before the code runs
+TIOCSCTTY = 0x540E
 
 
 def main() -> None:
@@ -24,44 +26,52 @@ def main() -> None:
         package = types.ModuleType(name)
         package.__path__ = folders
         sys.modules[name] = package
-    importlib.import_module("_hatchway_jail.policy").system_calls(False)  # assembled once, for all guests
-    guest: Any = importlib.import_module(SPAWNER + ".guest")
-    serve = guest._serve
+    policy: Any = importlib.import_module("_hatchway_jail.policy")
+    policy.system_calls(False, description["is_command"])  # assembled once, for all guests
+    if description["denied"]:
+        importlib.import_module("_hatchway_jail.warden")
 
-    def sealed_serve(read_fd: int, write_fd: int) -> None:
-        seal(description, {read_fd, write_fd})
-        serve(read_fd, write_fd)
+    def seal_guest(request: dict[str, Any], fds: Sequence[int]) -> None:
+        seal(description, request, fds)
 
-    guest._serve = sealed_serve
-    importlib.import_module(SPAWNER + ".spawner").main(int(sys.argv[3]), sys.argv[4])
+    importlib.import_module(SPAWNER + ".spawner").main(int(sys.argv[3]), sys.argv[4], seal_guest)
 
 
-def seal(description: dict[str, Any], kept: set[int]) -> None:
-    """Give up all but the interpreter's files, the own folder and the channel."""
+def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[int]) -> None:
+    """Give up all but the interpreter's files, the own folder, what is granted, and the channel."""
     kernel, policy = (importlib.import_module("_hatchway_jail." + name) for name in ("kernel", "policy"))
-    quota = json.loads(os.environ.pop(QUOTA_VARIABLE))
     kernel.close_all_but({0, 1, 2, *kept})
     sys.path[:] = description["sys_path"]
     folder = os.getcwd()
-    tasks = 0
+    limits = request["quota"]["rlimits"]
     if os.geteuid() == 0:
-        _become_nobody_else(kernel, folder)
+        _become_nobody_else(kernel, [folder, *([folder + "/output"] if description["has_output"] else [])])
     else:
         tasks = _tasks_of_user()
+        limits["RLIMIT_NPROC"] = [tasks + most for most in limits["RLIMIT_NPROC"]]  # it counts every task of the user
         kernel.drop_capabilities()
-    allowed = quota["rlimits"]["RLIMIT_NPROC"]
-    quota["rlimits"]["RLIMIT_NPROC"] = [tasks + most for most in allowed]  # it counts every task of the user
-    kernel.set_rlimits(quota["rlimits"])
+    kernel.set_rlimits(limits)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    policy.restrict_paths(description["readable"], [folder], listable=description["listable"])
-    policy.restrict_system_calls(False)
+    policy.restrict_paths(description["readable"], [folder, *description["writable"]], listable=description["listable"])
+    if description["workdir"]:
+        os.chdir(description["workdir"])
+    if description["denied"]:
+        warden: Any = importlib.import_module("_hatchway_jail.warden")
+        warden.enter(description["denied"], [folder, *description["denied"]["roots"]])
+        threading.main_thread()._set_native_id()  # pyright: ignore
+        os.setsid()  # the warden leads the old session
+    if request.get("has_tty"):
+        importlib.import_module("fcntl").ioctl(0, TIOCSCTTY, 0)
+    policy.restrict_system_calls(False, False, description["is_command"])
     sys.path += description["package_path"]  # only now: the walls stand
 
 
-def _become_nobody_else(kernel: Any, folder: str) -> None:
+def _become_nobody_else(kernel: Any, folders: list[str]) -> None:
     """A uid that no other process and no file has."""
     uid = UID_RANGE + os.getpid()
-    os.chown(folder, uid, uid)
+    for folder in folders:
+        os.chown(folder, uid, uid)
     os.setgroups([])
     kernel.drop_bounds()
     os.setresgid(uid, uid, uid)

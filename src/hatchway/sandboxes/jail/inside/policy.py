@@ -43,6 +43,8 @@ _NEW_NAMESPACES = (
 )
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS (`isatty`), TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX. Not TIOCSTI, which types for the user."""
+_TERMINAL_IOCTLS = (0x5402, 0x5403, 0x5404, 0x5409, 0x540B, 0x540F, 0x5410, 0x5414, 0x5429)
+"""TCSETS, TCSETSW, TCSETSF, TCSBRK, TCFLSH, TIOCGPGRP, TIOCSPGRP, TIOCSWINSZ, TIOCGSID."""
 _PRCTLS = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)
 """Names of threads and of memory, no_new_privs; reading the parent-death signal, dumpable, seccomp, bounds."""
 _ALL, _SOCKET_TYPE, _FILE_KIND = 0xFFFFFFFF, 0xF, 0o170000
@@ -72,14 +74,17 @@ def _sockets() -> list[Any]:
 
 
 @cache
-def system_calls(has_memfd: bool, has_sockets: bool = False) -> bytes:
-    """The filter. Memory files are allowed only where a cgroup counts them: an address space limit does not."""
+def system_calls(has_memfd: bool, has_sockets: bool = False, is_command: bool = False) -> bytes:
+    """The filter. Memory files are allowed only where a cgroup counts them: an address space limit does not.
+
+    A command may also set up its terminal, and watch files. The terminal is one of its own: see TIOCSTI above.
+    """
     allow = seccomp.ALLOW
     rules: list[Any] = [
         *seccomp.for_each(_PLAIN, allow),
         ("clone", allow, ((0, _NEW_NAMESPACES, 0),)),
         ("clone3", seccomp.refuse(errno.ENOSYS), ()),  # its flags lie in memory; libc falls back to clone
-        *(("ioctl", allow, ((1, _ALL, request),)) for request in _IOCTLS),
+        *(("ioctl", allow, ((1, _ALL, request),)) for request in (*_IOCTLS, *(_TERMINAL_IOCTLS if is_command else ()))),
         ("ioctl", seccomp.refuse(errno.ENOTTY), ()),
         *(("prctl", allow, ((0, _ALL, option),)) for option in _PRCTLS),
         ("mknod", allow, ((1, _FILE_KIND, stat.S_IFIFO),)),  # named pipes, no devices
@@ -87,7 +92,9 @@ def system_calls(has_memfd: bool, has_sockets: bool = False) -> bytes:
         # Event loops need stream pairs. A datagram socket, though paired, could be aimed at any address later.
         ("socketpair", allow, ((0, _ALL, socket.AF_UNIX), (1, _SOCKET_TYPE, socket.SOCK_STREAM))),
     ]
-    if has_memfd:
+    if is_command:
+        rules += seccomp.for_each("inotify_init1 inotify_init inotify_add_watch inotify_rm_watch", allow)
+    if has_memfd or is_command:
         rules.append(("memfd_create", allow, ()))
     if has_sockets:
         rules += _sockets()
@@ -105,6 +112,6 @@ def restrict_paths(readable: list[str], writable: list[str], proxy_port: int = 0
     landlock.restrict([rule for rule in rules if os.path.exists(rule[0])], ports=ports)
 
 
-def restrict_system_calls(has_memfd: bool, has_sockets: bool = False) -> None:
+def restrict_system_calls(has_memfd: bool, has_sockets: bool = False, is_command: bool = False) -> None:
     """Seccomp, last of all: from here on there is no way to build another wall, nor to take one down."""
-    seccomp.install(system_calls(has_memfd, has_sockets))
+    seccomp.install(system_calls(has_memfd, has_sockets, is_command))

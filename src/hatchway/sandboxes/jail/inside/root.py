@@ -10,7 +10,8 @@ from . import idmap, kernel
 STAGE = "/tmp"  # any directory of the host will do: it is covered in our mount namespace only
 NEW, OLD, PLACES, WORKSPACE = "/new", "/old", "/places", "/workspace"
 INPUT = "/input"
-SEALED = kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV
+SHOWN = kernel.ATTR_NOSUID | kernel.ATTR_NODEV
+SEALED = kernel.ATTR_RDONLY | SHOWN
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -33,6 +34,8 @@ def build(launch: dict[str, Any], owner: int | None) -> None:
         _grant(OLD + source, NEW + target, owner)
     for target, source in launch["package_folders"]:
         _grant(OLD + source, NEW + target, owner, SEALED)  # with NOEXEC no extension module could be loaded
+    for path, is_writable in launch["shown"]:
+        _grant(OLD + path, NEW + path, owner, SHOWN if is_writable else SEALED)
     for target in launch["masks"]:
         _mask(NEW + target)
     _add_devices()
@@ -40,7 +43,7 @@ def build(launch: dict[str, Any], owner: int | None) -> None:
 
 
 def _bind(source: str, target: str) -> None:
-    _make_place(source, target)
+    make_place(source, target)
     kernel.bind(source, target)
     kernel.restrict_mount(target, SEALED)
 
@@ -52,7 +55,7 @@ class GrantRefused(OSError):
 def _grant(source: str, target: str, owner: int | None, attributes: int = SEALED | kernel.ATTR_NOEXEC) -> None:
     """A granted file or directory. For a root caller it looks like the code's own, so that the code may read it."""
     try:
-        _make_place(source, target)
+        make_place(source, target)
         tree = idmap.owned_by(source, owner) if owner is not None else None
         if tree is None:
             kernel.bind(source, target)
@@ -72,13 +75,14 @@ def _show_workspace(launch: dict[str, Any], owner: int | None) -> None:
         _grant(OLD + launch["workspace"], NEW + INPUT, owner)
         return
     for target, source in inside:
-        _make_place(OLD + source, PLACES + target[len(INPUT) :])
+        make_place(OLD + source, PLACES + target[len(INPUT) :])
     _grant(OLD + launch["workspace"], WORKSPACE, owner)
     flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
     kernel.mount("overlay", NEW + INPUT, "overlay", flags, f"lowerdir={PLACES}:{WORKSPACE}")
 
 
-def _make_place(source: str, target: str) -> None:
+def make_place(source: str, target: str) -> None:
+    """An empty file or directory for a mount to lie over."""
     if os.path.exists(target):
         return
     if os.path.isdir(source):
@@ -101,7 +105,7 @@ def _mask(target: str) -> None:
 
 def _add_devices() -> None:
     for name in DEVICES:
-        _make_place(OLD + "/dev/" + name, NEW + "/dev/" + name)
+        make_place(OLD + "/dev/" + name, NEW + "/dev/" + name)
         kernel.bind(OLD + "/dev/" + name, NEW + "/dev/" + name)
         kernel.restrict_mount(NEW + "/dev/" + name, kernel.ATTR_NOSUID | kernel.ATTR_NOEXEC)
     os.symlink("/tmp", NEW + "/dev/shm")  # POSIX semaphores and shared memory, under the scratch quota

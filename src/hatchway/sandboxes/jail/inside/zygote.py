@@ -85,7 +85,8 @@ def _be_zygote(launch: dict[str, Any], control: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     socket.sethostname("jail")
     root.enter()
-    child.prepare()
+    if not launch["is_command"]:
+        child.prepare()
     gc.collect()
     gc.freeze()
     gc.disable()  # a collection would write to pages that all children share
@@ -102,8 +103,10 @@ def warm_up(launch: dict[str, Any]) -> None:
             importlib.import_module(name)
         except ImportError:
             pass  # an interpreter built without it
+    if launch["denied"]:
+        importlib.import_module("_hatchway_jail.warden")
     for has_memfd in (False, True):
-        policy.system_calls(has_memfd, bool(launch["proxy_port"]))  # assembled once, for all children
+        policy.system_calls(has_memfd, bool(launch["proxy_port"]), launch["is_command"])  # once, for all children
 
 
 class Zygote:

@@ -7,7 +7,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import kernel
@@ -31,15 +31,24 @@ def warm_up(folder: str) -> None:
             pass  # a Python built without it
 
 
-def be_guest(request: dict[str, Any], fds: Sequence[int], supervisor: int) -> None:
-    """Put everything in its place and serve the host. Never returns."""
+Seal = Callable[[dict[str, Any], Sequence[int]], None]
+"""`seal(request, fds)`: put walls around a process that is settled, before it serves; the descriptors stay open."""
+
+
+def be_guest(request: dict[str, Any], fds: Sequence[int], supervisor: int, seal: Seal | None) -> None:
+    """Put everything in its place and serve the host, or become the program it asks for. Never returns."""
     status = 70
     try:
         os.setsid()
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == supervisor:  # otherwise it died before the line above
             _settle(request, fds)
-            _serve(*fds[:2])
+            if seal is not None:
+                seal(request, fds[:2])
+            if "argv" in request:
+                _become(request["argv"], fds[1])
+            else:
+                _serve(*fds[:2])
     except BaseException as e:
         sys.excepthook(type(e), e, e.__traceback__)
     finally:
@@ -51,8 +60,8 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     read_fd, write_fd, stdout, stderr = fds
-    null = os.open(os.devnull, os.O_RDONLY)
-    for fd, place in ((null, 0), (stdout, 1), (stderr, 2)):
+    stdin = read_fd if "argv" in request else os.open(os.devnull, os.O_RDONLY)
+    for fd, place in ((stdin, 0), (stdout, 1), (stderr, 2)):
         os.dup2(fd, place, inheritable=True)
     kernel.close_all_but(0, 1, 2, read_fd, write_fd)
     os.chdir(request["cwd"])
@@ -61,6 +70,17 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
     sys.argv = [""]
     sys.path.insert(0, request["cwd"])
     sys.path += request["packages"]
+
+
+def _become(argv: list[str], channel: int) -> None:
+    """Become a program; the channel closes when it starts, and tells why if it does not."""
+    os.set_inheritable(channel, False)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        os.execvpe(argv[0], argv, os.environ)
+    except OSError as e:
+        os.write(channel, b'{"errno": %d}' % (e.errno or 0))
 
 
 def _serve(read_fd: int, write_fd: int) -> None:

@@ -2,8 +2,9 @@
 
 The host asks by one line of JSON: `{"id", "cwd", "env", "packages"}` with five descriptors (channel read and write,
 stdout, stderr, control), `{"id", "programs": true}` with one (control) for a supervisor of other programs, or
-`{"kill": id}`. Its end of file ends everything. A child subreaper like the supervisors: if the code kills its
-supervisor, what it leaves falls to this process and is killed.
+`{"kill": id}`. With `"argv"` the guest becomes that program, the first descriptor its stdin; with `"keeps_folder"` its
+folder stays until the host has read it. Its end of file ends everything. A child subreaper like the supervisors: if
+the code kills its supervisor, what it leaves falls to this process and is killed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from typing import Any, NamedTuple
 
 from . import kernel, tree
-from .guest import be_guest, warm_up
+from .guest import Seal, be_guest, warm_up
 from .programs import Programs
 from .scratch import remove_tree
 from .supervisor import Supervisor
@@ -40,8 +41,9 @@ class Supervised(NamedTuple):
 class Spawner:
     """Takes the host's requests; one supervisor process per guest."""
 
-    def __init__(self, requests: socket.socket) -> None:
+    def __init__(self, requests: socket.socket, seal: Seal | None) -> None:
         self._requests = requests
+        self._seal = seal
         self._supervised: dict[int, Supervised] = {}
         self._half = b""
         self._fds: list[int] = []
@@ -115,10 +117,13 @@ class Spawner:
         me = os.getpid()
         guest = os.fork()
         if guest == 0:
-            be_guest(request, guests, me)
+            be_guest(request, guests, me, self._seal)
         for fd in guests:
             os.close(fd)
-        Supervisor(control, self._lifeline, guest, kernel.wake_on_child()).run()
+        supervisor = Supervisor(control, self._lifeline, guest, kernel.wake_on_child())
+        supervisor.run()
+        if request.get("keeps_folder"):
+            supervisor.wait_for_host()
         remove_tree(request["cwd"])
 
     def _kill_supervisor(self, number: int) -> None:
@@ -137,7 +142,7 @@ class Spawner:
         if killed:
             self._kill_strangers()
         for supervised in killed:
-            kernel.tell(supervised.control, f"dead {int(signal.SIGKILL)}")
+            kernel.tell(supervised.control, f"dead {int(signal.SIGKILL)} 0")
             remove_tree(supervised.cwd)
             os.close(supervised.control)
 
@@ -182,10 +187,17 @@ def _dead_children() -> list[tuple[int, int]]:
         return dead
 
 
-def main(request_fd: int, guest_folder: str) -> None:
-    """Load everything, say so by one byte, and serve the host."""
+def main(request_fd: int, guest_folder: str, seal: Seal | None = None) -> None:
+    """Load everything, say so by one byte, and serve the host.
+
+    Args:
+        request_fd: The socket to the host.
+        guest_folder: The guest's files; empty when only programs are started.
+        seal: Puts walls around each guest.
+    """
     requests = socket.socket(fileno=request_fd)
-    warm_up(guest_folder)
+    if guest_folder:
+        warm_up(guest_folder)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     gc.collect()
@@ -193,4 +205,4 @@ def main(request_fd: int, guest_folder: str) -> None:
     gc.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the host listened to it until now
     requests.send(b".")
-    Spawner(requests).run()
+    Spawner(requests, seal).run()

@@ -3,9 +3,10 @@
 A child subreaper: whatever the code forks, daemonises or moves to another session stays below this process, and when
 this process has no child left, nothing is left.
 
-Told by the host, one line each: `watch <processes> <memory bytes>`, `kill`; its end of file means kill as well.
+Told by the host, one line each: `watch <processes> <memory bytes>`, `kill`; its end of file means kill as well. After
+the end `remove` or the end of file says that the folder is no longer needed.
 Tells the host: `started <own pid> <guest pid>`; at the end `killing <limit, orphaned or ->`, so that it knows somebody
-acts, and `dead <wait status>`.
+acts, and `dead <wait status> <CPU milliseconds>`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Supervisor:
         self._control, self._lifeline = control, lifeline
         self._guest = guest
         self._status: int | None = None
+        self._cpu = 0
         self._reason = ""
         self._limits: tuple[int, int] | None = None
         self._half = told
@@ -53,7 +55,19 @@ class Supervisor:
             is_wanted = self._is_wanted()
         kernel.tell(self._control, f"killing {self._reason or '-'}")
         self._kill_all()
-        kernel.tell(self._control, f"dead {self._status or 0}")
+        kernel.tell(self._control, f"dead {self._status or 0} {self._cpu}")
+
+    def wait_for_host(self) -> None:
+        """Until the host has read what the code left, or is gone."""
+        while b"remove" not in self._half:
+            waiting = select.poll()
+            waiting.register(self._control, select.POLLIN)
+            waiting.register(self._lifeline, select.POLLIN)
+            ready = [fd for fd, _ in waiting.poll()]
+            data = os.read(self._control, 4096) if self._control in ready else b""
+            if not data:
+                return
+            self._half += data
 
     def _is_wanted(self) -> bool:
         for fd, _ in self._poll.poll(self._milliseconds_to_look()):
@@ -119,10 +133,10 @@ class Supervisor:
         """Take leave of dead children; whether any child, dead or alive, is left."""
         try:
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return True
                 if pid == self._guest:
-                    self._status = status
+                    self._status, self._cpu = status, int((usage.ru_utime + usage.ru_stime) * 1000)
         except ChildProcessError:
             return False
