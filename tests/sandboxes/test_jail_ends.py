@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -200,10 +201,15 @@ def _left() -> dict[str, Any]:
     return {
         "processes": sorted(tree.descendants(os.getpid())),
         "files": sorted(os.listdir("/proc/self/fd")),
-        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "mounts": len([m for m in _mounts() if not re.search(r" - (overlay|nsfs) |/containers/|-engine-", m)]),
         "cgroups": _cgroups(os.getpid()),
         "temporary": sorted(p.name for p in Path("/tmp").glob(f"hatchway-*{os.getpid()}*")),
     }
+
+
+def _mounts() -> list[str]:
+    """All but those a container engine beside us comes and goes with."""
+    return Path("/proc/self/mountinfo").read_text().splitlines()
 
 
 def _cgroups(pid: int) -> list[str]:
