@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import random
+import signal
 import socket
 import sys
 import threading
