@@ -2,6 +2,7 @@
 
 import asyncio
 
+import anyio
 import pytest
 
 from hatchway.transports.guest.wakeup import Wakeup
@@ -80,4 +81,17 @@ async def test_woken_and_cancelled_in_one_turn_is_cancelled() -> None:
     wakeup.wake()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_cancel_scope_knows_its_own_cancellation() -> None:
+    """anyio tells whose a cancellation is by its message, which therefore must come through."""
+    wakeup = Wakeup(asyncio.get_running_loop())
+    with anyio.move_on_after(0.01) as scope:
+        await wakeup
+    assert scope.cancelled_caught
+    task = asyncio.ensure_future(waited(wakeup, []))
+    await asyncio.sleep(0)
+    task.cancel("why")
+    with pytest.raises(asyncio.CancelledError, match="why"):
         await task

@@ -26,13 +26,16 @@ from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.files import Files
 from hatchway.sandboxes.monty.intake import Intake
 from hatchway.sandboxes.monty.inward import into_guest
-from hatchway.sandboxes.monty.landing import Landing
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.printed import Printed
 from hatchway.sandboxes.monty.source import Source
+from hatchway.transports.guest.wakeup import Wakeup
+
+BURST = 8
+"""Times in a row that the loop stands by for the worker before it has its turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +66,10 @@ class MontyExecution(CodeExecution):
         self.on_end: Callable[[MontyExecution], object] = lambda _: None
         """Called once when the action has ended."""
         self._feed = before.feed if before else lease.feeds
+        self._burst = 0
         self._ending: ExecutionResult | HatchwayError | None = None
         self._end: ExecutionResult | HatchwayError | None = None
-        self._is_asked = False
-        self._asker: asyncio.Future[None] | None = None
+        self._came = Wakeup(asyncio.get_running_loop())
         self._clock = RunClock(action.limits.wall_seconds, self._on_time_over, ran=before.ran if before else 0.0)
         self._machine = Machine(
             lease, action.offer, self._clock, self, environ=action.environ, has_files=action.files.is_any
@@ -99,13 +102,12 @@ class MontyExecution(CodeExecution):
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
         """As the contract says. Cancelling it loses nothing."""
         while (event := self.poll()) is None:
-            if self._is_asked:
+            if self._came.is_awaited:
                 raise RuntimeError("next() is already being awaited")
-            self._is_asked = True
-            try:
-                await (Landing(flight) if (flight := self._machine.flight) is not None else self._news())
-            finally:
-                self._is_asked = False
+            self._burst += 1
+            if self._burst > BURST or not self._machine.glance():
+                self._burst = 0
+                await self._came
         return event
 
     def poll(self) -> FunctionCall | Waiting | ExecutionResult | None:
@@ -166,7 +168,7 @@ class MontyExecution(CodeExecution):
         """Whether the action has ended."""
         return self._ending is not None
 
-    def on_call(self, stop: pm.AsyncFunctionSnapshot) -> pm.ExternalResult | None:
+    def on_call(self, stop: pm.FunctionSnapshot) -> pm.ExternalResult | None:
         """Hand out a call, keep it until the code stands, or refuse it inside the code."""
         taken = self._intake.take(stop)
         if not isinstance(taken, HatchwayError):
@@ -178,9 +180,9 @@ class MontyExecution(CodeExecution):
         """Hand out the async calls made on the way here."""
         self._ledger.start()
 
-    def on_stand(self) -> None:
+    def on_turn(self) -> None:
         """Whoever asks is told."""
-        self._wake()
+        self._came.wake()
 
     def on_complete(self, output: Any) -> None:
         """The code ended: give the value it ends in, if that can cross."""
@@ -216,7 +218,7 @@ class MontyExecution(CodeExecution):
         """End the action. A worker whose code still runs, or was stopped in the middle of something, is killed."""
         if self._ending is not None:
             return
-        is_stuck = not is_run_over and (self._machine.flight is not None or self._action.is_session)
+        is_stuck = not is_run_over and (self._machine.is_flying or self._action.is_session)
         self._machine.halt()
         if isinstance(end, CodeExecutionError):
             end.stdout, end.stderr = self._action.printed.stdout, self._action.printed.stderr
@@ -231,16 +233,7 @@ class MontyExecution(CodeExecution):
     def _tell_end(self) -> None:
         self._end = self._ending
         self.on_end(self)
-        self._wake()
-
-    def _news(self) -> asyncio.Future[None]:
-        """What ends when the machine, which is not in the air, has something to tell."""
-        self._asker = asyncio.get_running_loop().create_future()
-        return self._asker
-
-    def _wake(self) -> None:
-        if self._asker is not None and not self._asker.done():
-            self._asker.set_result(None)
+        self._came.wake()
 
 
 def _is_memory(end: ExecutionResult | HatchwayError) -> bool:

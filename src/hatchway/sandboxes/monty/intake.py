@@ -32,7 +32,7 @@ class Intake:
     def __init__(self, offer: Offer, source: Source, limits: Limits, ledger: Ledger) -> None:
         self._offer, self._source, self._limits, self._ledger = offer, source, limits, ledger
 
-    def take(self, stop: pm.AsyncFunctionSnapshot) -> pm.ExternalResult | HatchwayError | None:
+    def take(self, stop: pm.FunctionSnapshot) -> pm.ExternalResult | HatchwayError | None:
         """Write down a call. Gives the answer to go on with, None to stand at it, or the error that ends the action."""
         name = self._offer.name_of(stop)
         is_async = self._offer.styles.get(name)
@@ -49,10 +49,7 @@ class Intake:
         if (error := self._ledger.enter(call)) is not None:
             return error
         if is_async:
-            if stop.allow_eager_await:  # awaited right here: the host can begin while the code gets there
-                self._ledger.hand_out(call)
-            else:
-                self._ledger.postpone(call, stop)
+            self._ledger.postpone(call, stop)
             return LATER
         self._ledger.start()  # the code stands here, and other tasks of it may stand at theirs
         self._ledger.hand_out(call)
@@ -80,7 +77,7 @@ class Intake:
         """What to tell about a call that nobody has awaited; empty when there is none."""
         return not_awaited(next(iter(self._ledger.unstarted.values())).function_name) if self._ledger.unstarted else ""
 
-    def _call(self, name: str, stop: pm.AsyncFunctionSnapshot) -> FunctionCall:
+    def _call(self, name: str, stop: pm.FunctionSnapshot) -> FunctionCall:
         args, kwargs = stop.args, stop.kwargs
         return FunctionCall(
             call_id=str(stop.call_id),

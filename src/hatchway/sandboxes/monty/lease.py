@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import pydantic_monty as pm
 
+from hatchway.sandboxes.monty.pilot import Pilot
+
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
@@ -17,11 +19,13 @@ class Lease:
 
     Args:
         session: Monty's handle of it, entered.
+        pilot: The thread in which it is used.
         on_return: Called once the worker is back in the pool, or dead.
     """
 
-    def __init__(self, session: pm.AsyncMontySession, on_return: Callable[[Lease], None]) -> None:
+    def __init__(self, session: pm.MontySession, pilot: Pilot, on_return: Callable[[Lease], None]) -> None:
         self.session = session
+        self.pilot = pilot
         self.is_dead = False
         """The worker died or was killed; the pool replaces it."""
         self.feeds = 0
@@ -48,8 +52,8 @@ class Lease:
     def give_back(self, then: Callable[[], None] | None = None) -> asyncio.Future[None]:
         """Begin to return the worker, and call `then` afterwards; what runs in it must have been killed."""
         if self._returning is None:
-            self._returning = asyncio.ensure_future(self.session.__aexit__(None, None, None))
-            self._returning.add_done_callback(self._returned)
+            self._returning = asyncio.get_running_loop().create_future()
+            self.pilot.fly(self._returned, self.session.__exit__, None, None, None)
         if then is not None:
             self._returning.add_done_callback(lambda _: then())
         return self._returning
@@ -63,7 +67,8 @@ class Lease:
         self.kill()
         await self.given_back()
 
-    def _returned(self, returning: asyncio.Future[None]) -> None:
-        if not returning.cancelled():
-            returning.exception()  # a worker that was killed cannot say goodbye
+    def _returned(self, _value: None, _error: BaseException | None) -> None:
+        """A worker that was killed cannot say goodbye: an error is no news."""
         self._on_return(self)
+        if self._returning is not None and not self._returning.done():
+            self._returning.set_result(None)

@@ -31,7 +31,7 @@ class Ledger:
         """Unanswered calls that were handed out or are about to be."""
         self.unstarted: dict[str, FunctionCall] = {}
         """Async calls made since the code last stood."""
-        self.stops: dict[str, pm.AsyncFunctionSnapshot] = {}
+        self.stops: dict[str, pm.FunctionSnapshot] = {}
         """The stops at which the unstarted calls were made."""
         self.made = made
         """Calls made so far."""
@@ -54,7 +54,7 @@ class Ledger:
         self.pending[call.call_id] = call
         self._unread.append(call)
 
-    def postpone(self, call: FunctionCall, stop: pm.AsyncFunctionSnapshot) -> None:
+    def postpone(self, call: FunctionCall, stop: pm.FunctionSnapshot) -> None:
         """Keep an async call until the code stands."""
         self.unstarted[call.call_id] = call
         self.stops[call.call_id] = stop

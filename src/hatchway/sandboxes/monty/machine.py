@@ -7,7 +7,7 @@ flight is the time between two stops, when the worker has the turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -24,13 +24,14 @@ LATER: pm.ExternalFuture = {"future": ...}
 _MANY = 100
 """Stops the host answers itself, such as unknown names, after which its own clock counts."""
 
-Stop = pm.AsyncFunctionSnapshot | pm.AsyncFutureSnapshot
+Stop = pm.FunctionSnapshot | pm.FutureSnapshot
+Snapshot = Stop | pm.NameLookupSnapshot | pm.MontyComplete
 
 
 class Driver(Protocol):
     """Whom the machine tells what happens. Each is called on the event loop."""
 
-    def on_call(self, stop: pm.AsyncFunctionSnapshot) -> pm.ExternalResult | None:
+    def on_call(self, stop: pm.FunctionSnapshot) -> pm.ExternalResult | None:
         """The code called a function. Gives the answer to go on with, or None to stand at the call."""
         ...
 
@@ -38,8 +39,8 @@ class Driver(Protocol):
         """Every task of the code awaits something: the async calls made so far are to be served."""
         ...
 
-    def on_stand(self) -> None:
-        """The code stands, unless an answer is already there."""
+    def on_turn(self) -> None:
+        """The worker had given the turn back, and whatever came of it was told."""
         ...
 
     def on_complete(self, output: Any) -> None:
@@ -77,7 +78,6 @@ class Machine:
         self._environ, self._has_files = environ, has_files
         self._stop: Stop | None = None
         self._number: int | None = None  # of the call at which the code stands, if it stands at one
-        self._flight: asyncio.Future[pm.AsyncSnapshot] | None = None
         self._sleepers: dict[int, asyncio.TimerHandle] = {}
         self._is_over = False
         self._own_stops = 0
@@ -87,9 +87,13 @@ class Machine:
         """How often the code stopped."""
 
     @property
-    def flight(self) -> asyncio.Future[pm.AsyncSnapshot] | None:
-        """What ends when the worker gives the turn back; None when it does not have it."""
-        return self._flight
+    def is_flying(self) -> bool:
+        """Whether the worker has the turn."""
+        return self._lease.pilot.is_flying
+
+    def glance(self) -> bool:
+        """Stand by for the worker, if that is worth it; whether it gave the turn back."""
+        return self._lease.pilot.glance()
 
     @property
     def is_standing(self) -> bool:
@@ -101,21 +105,15 @@ class Machine:
         """Whether the code goes on by itself when a sleep is over."""
         return bool(self._sleepers) and (self._number is None or self._number in self._sleepers)
 
-    def feed(self, start: Callable[..., Awaitable[pm.AsyncSnapshot]], *arguments: Any) -> None:
+    def feed(self, start: Callable[..., Snapshot], *arguments: Any) -> None:
         """Give the worker the turn; `start` begins the action or resumes a stop."""
         self._stop = self._number = None
         self._clock.run()
-        try:
-            flight = asyncio.ensure_future(start(*arguments))
-        except Exception as e:
-            self._driver.on_failure(e)
-            return
-        self._flight = flight
-        flight.add_done_callback(self._landed)
+        self._lease.pilot.fly(self._landed, start, *arguments)
 
     def stand_at(self, stop: Stop) -> None:
         """Stand where a restored action stood."""
-        if isinstance(stop, pm.AsyncFunctionSnapshot):
+        if isinstance(stop, pm.FunctionSnapshot):
             self._stand(stop, stop.call_id)
         else:
             self._deliver(stop)
@@ -123,11 +121,11 @@ class Machine:
     def answer(self, number: int, settled: pm.ExternalSettledResult) -> None:
         """Take an answer; it is delivered as soon as the code stands at its call."""
         stop = self._stop
-        if isinstance(stop, pm.AsyncFunctionSnapshot) and number == self._number:
+        if isinstance(stop, pm.FunctionSnapshot) and number == self._number:
             self.feed(stop.resume, settled)
             return
         self.answers[number] = settled
-        if isinstance(stop, pm.AsyncFutureSnapshot):
+        if isinstance(stop, pm.FutureSnapshot):
             self._deliver(stop)
 
     def dump(self) -> tuple[bytes, dict[int, pm.ExternalSettledResult]]:
@@ -146,29 +144,30 @@ class Machine:
         self._sleepers.clear()
         self._stop = self._number = None
 
-    def _landed(self, flight: asyncio.Future[pm.AsyncSnapshot]) -> None:
-        self._flight = None
+    def _landed(self, stop: Snapshot, error: BaseException | None) -> None:
+        self._lease.is_dead |= isinstance(error, pm.MontyCrashedError)
+        if self._is_over:
+            return
         try:
-            stop = flight.result()
-            if not self._is_over:
-                self._arrive(stop)
-        except (Exception, asyncio.CancelledError) as e:  # also what comes of a stop nobody expects from a worker
-            self._lease.is_dead |= isinstance(e, pm.MontyCrashedError)
-            if not self._is_over:
-                self._driver.on_failure(e)
+            if error is not None:
+                raise error
+            self._arrive(stop)
+        except Exception as e:  # also what comes of a stop nobody expects from a worker
+            self._driver.on_failure(e)
+        self._driver.on_turn()
 
-    def _arrive(self, stop: pm.AsyncSnapshot) -> None:
+    def _arrive(self, stop: Snapshot) -> None:
         match stop:
-            case pm.AsyncFunctionSnapshot():
+            case pm.FunctionSnapshot():
                 self.stops += 1
                 if stop.is_os_function:
                     self._system_call(stop)
                 else:
                     self._go_on_or_stand(stop, self._driver.on_call(stop))
-            case pm.AsyncFutureSnapshot():
+            case pm.FutureSnapshot():
                 self._driver.on_blocked()
                 self._deliver(stop)
-            case pm.AsyncNameLookupSnapshot():
+            case pm.NameLookupSnapshot():
                 self.stops += 1
                 self._count_own()
                 value = self._offer.value_of(stop)
@@ -182,7 +181,7 @@ class Machine:
         if self._own_stops == _MANY:
             self._clock.be_strict()
 
-    def _system_call(self, stop: pm.AsyncFunctionSnapshot) -> None:
+    def _system_call(self, stop: pm.FunctionSnapshot) -> None:
         if stop.function_name in system.SLEEPS:
             self._sleep(stop)
         elif (answer := system.answer(stop, self._environ, has_files=self._has_files)) is not None:
@@ -191,7 +190,7 @@ class Machine:
             self._count_own()
             self.feed(stop.resume_auto if self._has_files else stop.resume_not_handled)
 
-    def _sleep(self, stop: pm.AsyncFunctionSnapshot) -> None:
+    def _sleep(self, stop: pm.FunctionSnapshot) -> None:
         self._clock.be_strict()
         seconds = float(stop.args[0])
         timer = asyncio.get_running_loop().call_later(seconds if seconds > 0 else 0, self._woken, stop.call_id)
@@ -202,7 +201,7 @@ class Machine:
         del self._sleepers[number]
         self.answer(number, {"return_value": None})
 
-    def _go_on_or_stand(self, stop: pm.AsyncFunctionSnapshot, answer: pm.ExternalResult | None) -> None:
+    def _go_on_or_stand(self, stop: pm.FunctionSnapshot, answer: pm.ExternalResult | None) -> None:
         if self._is_over:
             return
         if answer is None:
@@ -212,7 +211,7 @@ class Machine:
             self._count_own()
         self.feed(stop.resume, answer)
 
-    def _deliver(self, stop: pm.AsyncFutureSnapshot) -> None:
+    def _deliver(self, stop: pm.FutureSnapshot) -> None:
         """Resume the code with the answers it waits for; without one it stands."""
         ready = {n: self.answers.pop(n) for n in stop.pending_call_ids if n in self.answers}
         if ready:
@@ -226,4 +225,3 @@ class Machine:
             self._clock.run()
         else:
             self._clock.stand()
-        self._driver.on_stand()

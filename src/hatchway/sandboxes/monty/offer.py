@@ -35,11 +35,11 @@ class Offer:
         hidden = {name: _reference(name) for name in self.styles if hasattr(builtins, name)}
         return hidden | {path: _space(path) for path in self._spaces.values() if "." not in path}
 
-    def name_of(self, stop: pm.AsyncFunctionSnapshot) -> str:
+    def name_of(self, stop: pm.FunctionSnapshot) -> str:
         """The full name of what the code called, such as `server.tool`."""
         return str(stop.function_name) if (space := stop.object_id) is None else self._member(space, stop.function_name)
 
-    def value_of(self, stop: pm.AsyncNameLookupSnapshot) -> Any:
+    def value_of(self, stop: pm.NameLookupSnapshot) -> Any:
         """What a name the code reads stands for: a tool to pass around, a namespace, or None."""
         name = stop.variable_name if (space := stop.object_id) is None else self._member(space, stop.variable_name)
         if name in self.styles:

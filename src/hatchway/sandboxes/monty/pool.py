@@ -19,6 +19,7 @@ import pydantic_monty as pm
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.sandboxes.monty import system
 from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.pilot import Pilot
 from hatchway.sandboxes.monty.typecheck import CHECK_SECONDS, TypeChecks
 from hatchway.sandboxes.monty.worker import WorkerCommand
 
@@ -42,7 +43,8 @@ class Pool:
         self._leases: set[Lease] = set()
         self.checks = TypeChecks(self.lease)
         """The workers kept for type checks."""
-        self._monty = pm.AsyncMonty(
+        self._pilots: list[Pilot] = []
+        self._monty = pm.Monty(
             binary_path=self._command.path,
             min_processes=1,
             max_processes=MOST_WORKERS,
@@ -50,14 +52,23 @@ class Pool:
             turn_duration_limit_grace=CHECK_SECONDS,
         )
 
-    async def open(self) -> None:
+    def open(self) -> None:
         """Start the first worker, and see that it answers."""
-        await self._monty.__aenter__()
+        first = Pilot()
         try:
-            async with self._monty.checkout():
+            first.blocking(self._begin)
+        except BaseException:
+            first.dismiss()
+            raise
+        self._pilots.append(first)
+
+    def _begin(self) -> None:
+        self._monty.__enter__()
+        try:
+            with self._monty.checkout():
                 pass
         except BaseException:
-            await self._monty.__aexit__(None, None, None)
+            self._monty.__exit__(None, None, None)
             raise
 
     async def lease(self, limits: pm.ResourceLimits, *, stubs: str | None = None) -> Lease:
@@ -74,28 +85,30 @@ class Pool:
             type_check=stubs is not None,
             type_check_stubs=stubs,
         )
-        entering = asyncio.ensure_future(session.__aenter__())
+        pilot = self._pilots.pop() if self._pilots else Pilot()
         try:
-            await asyncio.wait({entering})
+            await pilot.flown(session.__enter__)
         except asyncio.CancelledError:
-            entering.add_done_callback(lambda _: entering.exception() or self._leased(session).give_back())
+            pilot.fly(lambda _value, _error: self._pilots.append(pilot), session.__exit__, None, None, None)
             raise
-        if (error := entering.exception()) is not None:
-            raise SandboxCrashed(f"no Monty worker could be started: {error}", hint="hatchway doctor") from error
-        return self._leased(session)
-
-    def _leased(self, session: pm.AsyncMontySession) -> Lease:
-        lease = Lease(session, self._leases.discard)
+        except Exception as e:
+            self._pilots.append(pilot)
+            raise SandboxCrashed(f"no Monty worker could be started: {e}", hint="hatchway doctor") from e
+        lease = Lease(session, pilot, self._returned)
         self._leases.add(lease)
         return lease
 
-    async def close(self) -> None:
+    def _returned(self, lease: Lease) -> None:
+        self._leases.discard(lease)
+        self._pilots.append(lease.pilot)
+
+    def close(self) -> None:
         """End every worker."""
-        left = [lease for lease in self._leases if not lease.is_over]
-        for lease in left:
+        for lease in self._leases:
             lease.kill()
-        await asyncio.gather(*[lease.given_back() for lease in left])
-        await self._monty.__aexit__(None, None, None)
+        self._monty.__exit__(None, None, None)
+        for pilot in self._pilots:
+            pilot.dismiss()
         self.discard()
 
     def keep_forever(self) -> None:
@@ -152,7 +165,7 @@ def _open(user: object) -> Pool:
 def _opened(*, is_sealed: bool) -> Pool:
     pool = Pool(is_sealed=is_sealed)
     try:
-        asyncio.run(pool.open())
+        pool.open()
     except Exception as e:
         pool.discard()
         if is_sealed:  # an interpreter that cannot start without its environment, a container that forbids walls
@@ -166,14 +179,14 @@ def _close(user: object) -> None:
     with _lock:
         _users.discard(user)
         if _pool is not None and not _users:
-            asyncio.run(_pool.close())
+            _pool.close()
             _pool = None
 
 
 def _at_exit() -> None:
     global _pool
     if _pool is not None:
-        asyncio.run(_pool.close())
+        _pool.close()
         _pool = None
     _let_threads_finish()
 

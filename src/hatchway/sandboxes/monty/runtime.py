@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import pydantic_monty as pm
@@ -67,8 +68,8 @@ class Runtime:
         printed = Printed(before.limits.output_bytes, on_output, stdout=before.stdout, stderr=before.stderr)
         action = self._made(before.code, Offer(before.styles), before.limits, printed)
         lease = await (await pool.join(self)).lease({"max_suspensions": _NO_LIMIT})
-        loading = lease.session.load_snapshot(vm, print_callback=printed, **self._files.load_options())
-        stop = await _loaded(lease, loading)
+        load = partial(lease.session.load_snapshot, vm, print_callback=printed, **self._files.load_options())
+        stop = await _loaded(lease, load)
         if not isinstance(stop, Stop):
             await lease.dropped()
             return None
@@ -92,7 +93,7 @@ class Runtime:
             yield None
             return
         lease = await (await pool.join(self)).lease({"max_suspensions": _NO_LIMIT})
-        if await _loaded(lease, _then_true(lease.session.load_session(vm))) is None:
+        if await _loaded(lease, partial(_load_session, lease, vm)) is None:
             yield None
             return
         lease.feeds = before.feeds
@@ -176,15 +177,15 @@ def _session_limits(limits: Limits) -> pm.ResourceLimits:
     return {"max_memory": limits.memory_bytes, "max_suspensions": _NO_LIMIT}
 
 
-async def _then_true(done: Awaitable[None]) -> bool:
-    await done
+def _load_session(lease: Lease, vm: bytes) -> bool:
+    lease.session.load_session(vm)
     return True
 
 
-async def _loaded(lease: Lease, loading: Awaitable[T]) -> T | None:
+async def _loaded(lease: Lease, load: Callable[[], T]) -> T | None:
     """What was loaded; None when Monty refuses the bytes, and the worker is gone then."""
     try:
-        return await loading
+        return await lease.pilot.flown(load)
     except (pm.MontyError, RuntimeError):
         await lease.dropped()
         return None

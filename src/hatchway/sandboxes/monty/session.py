@@ -55,7 +55,7 @@ class MontySession(CodeSession):
             SandboxCrashed: The session is gone.
         """
         self._check_idle()
-        vm = await self._lease.session.dump()
+        vm = await self._lease.pilot.flown(self._lease.session.dump)
         return SessionCheckpoint(limits=self._limits, feeds=self._lease.feeds).sealed(vm)
 
     async def aclose(self) -> None:

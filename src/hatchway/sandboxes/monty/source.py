@@ -35,7 +35,7 @@ class Source:
         self._code = code
         self._name = name
 
-    def style_fault(self, tool: str, stop: pm.AsyncFunctionSnapshot, *, is_async: bool) -> str:
+    def style_fault(self, tool: str, stop: pm.FunctionSnapshot, *, is_async: bool) -> str:
         """What is wrong with the style of this call, naming the right one; empty when nothing is."""
         if stop.allow_eager_await if is_async else not self._has_await:
             return ""

@@ -14,7 +14,7 @@ POLICY: pm.OSPolicy = {"sleep": "call_host"}
 _MOST_RANDOM_BYTES = 1 << 20
 
 
-def answer(stop: pm.AsyncFunctionSnapshot, environ: Mapping[str, str], *, has_files: bool) -> pm.ExternalResult | None:
+def answer(stop: pm.FunctionSnapshot, environ: Mapping[str, str], *, has_files: bool) -> pm.ExternalResult | None:
     """The answer to a call of the system other than sleep; None leaves it to Monty and its mounts."""
     name = str(stop.function_name)
     match name:

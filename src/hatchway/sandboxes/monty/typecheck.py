@@ -92,9 +92,7 @@ async def _found(lease: Lease, code: str) -> CodeExecutionError | None:
     feed = lease.feeds
     lease.feeds += 1
     try:
-        stop = await lease.session.feed_start(code, print_callback=_ignore)
-        while isinstance(stop, pm.AsyncFunctionSnapshot):  # it asks for stubs of a module it does not have
-            stop = await stop.resume_not_handled()
+        await lease.pilot.flown(_checked, lease.session, code)
         return None
     except pm.MontyTypingError as e:
         text = e.display().strip()
@@ -112,6 +110,13 @@ async def _found(lease: Lease, code: str) -> CodeExecutionError | None:
             lease.kill()
             return CodeTypeError(f"the type check failed: {ended.message}", hint="write less code at a time")
         return CodeSyntaxError(ended.message, hint=ended.hint)
+
+
+def _checked(session: pm.MontySession, code: str) -> None:
+    """In the pilot's thread."""
+    stop = session.feed_start(code, print_callback=_ignore)
+    while isinstance(stop, pm.FunctionSnapshot):  # it asks for stubs of a module it does not have
+        stop = stop.resume_not_handled()
 
 
 def _ignore(_stream: str, _text: str) -> None:

@@ -20,21 +20,21 @@ class Wakeup:
     It carries nothing: what has come is found elsewhere, and a `wake` while nobody waits is forgotten.
     """
 
-    __slots__ = ("_asyncio_future_blocking", "_callback", "_context", "_is_cancelled", "_loop")
+    __slots__ = ("_asyncio_future_blocking", "_callback", "_cancelled", "_context", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._asyncio_future_blocking = False
         self._callback: Callback | None = None
         self._context: Context | None = None
-        self._is_cancelled = False
+        self._cancelled: asyncio.CancelledError | None = None
 
     def __await__(self) -> Generator[Wakeup]:
         self._asyncio_future_blocking = True
         try:
             yield self
         finally:
-            self._is_cancelled = False
+            self._cancelled = None
 
     @property
     def is_awaited(self) -> bool:
@@ -70,13 +70,13 @@ class Wakeup:
         callback, self._callback = self._callback, None
         if callback is None:
             return False
-        self._is_cancelled = True
+        self._cancelled = asyncio.CancelledError() if msg is None else asyncio.CancelledError(msg)  # anyio reads it
         self._loop.call_soon(callback, self, context=self._context)
         return True
 
     def cancelled(self) -> bool:
         """Whether the waiting task was cancelled."""
-        return self._is_cancelled
+        return self._cancelled is not None
 
     def done(self) -> bool:
         """Whether nobody waits."""
@@ -84,8 +84,8 @@ class Wakeup:
 
     def result(self) -> None:
         """Nothing, or the cancellation."""
-        if self._is_cancelled:
-            raise asyncio.CancelledError
+        if self._cancelled is not None:
+            raise self._cancelled
 
     def exception(self) -> None:
         """As `result`."""
