@@ -181,7 +181,11 @@ class MontyExecution(CodeExecution):
         self._ledger.start()
 
     def on_turn(self) -> None:
-        """Whoever asks is told."""
+        """What was printed on the way is streamed first."""
+        self._action.printed.stream()
+
+    def on_told(self) -> None:
+        """Whoever asks is woken."""
         self._came.wake()
 
     def on_complete(self, output: Any) -> None:

@@ -40,7 +40,11 @@ class Driver(Protocol):
         ...
 
     def on_turn(self) -> None:
-        """The worker had given the turn back, and whatever came of it was told."""
+        """The worker gave the turn back; what comes of it is told next."""
+        ...
+
+    def on_told(self) -> None:
+        """All that came of it was told."""
         ...
 
     def on_complete(self, output: Any) -> None:
@@ -148,13 +152,14 @@ class Machine:
         self._lease.is_dead |= isinstance(error, pm.MontyCrashedError)
         if self._is_over:
             return
+        self._driver.on_turn()
         try:
             if error is not None:
                 raise error
             self._arrive(stop)
         except Exception as e:  # also what comes of a stop nobody expects from a worker
             self._driver.on_failure(e)
-        self._driver.on_turn()
+        self._driver.on_told()
 
     def _arrive(self, stop: Snapshot) -> None:
         match stop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Literal
 
 from hatchway.core.output import OutputBuffer
@@ -28,6 +29,7 @@ class Printed:
         self._unsent: dict[Stream, int] = {"stdout": limit, "stderr": limit}
         self._on_output = on_output
         self._loop = asyncio.get_running_loop()
+        self._unheard: deque[tuple[Stream, str]] = deque()
 
     @property
     def stdout(self) -> str:
@@ -46,7 +48,17 @@ class Printed:
         if self._on_output is None or room <= 0:  # a flood would only pile up on the loop
             return
         self._unsent[stream] = room - len(text)
+        self._unheard.append((stream, text[:room]))
         try:
-            self._loop.call_soon_threadsafe(self._on_output, stream, text[:room])
+            self._loop.call_soon_threadsafe(self.stream)
         except RuntimeError:
             self._on_output = None  # the loop is closed: nobody listens any more
+
+    def stream(self) -> None:
+        """On the loop: hand on what was written so far. A call made after it comes after it."""
+        while self._unheard and self._on_output is not None:
+            try:
+                self._on_output(*self._unheard.popleft())
+            except Exception as e:
+                self._on_output = None  # the caller's mistake must not stop the execution
+                self._loop.call_exception_handler({"message": "on_output failed", "exception": e})
