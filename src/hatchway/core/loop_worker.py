@@ -1,4 +1,4 @@
-"""A thread that does blocking jobs for an event loop, one at a time, and takes no longer than it must to pass the turn."""
+"""A thread that does blocking jobs for an event loop, one at a time, and passes the turn as cheaply as it can."""
 
 from __future__ import annotations
 
