@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -121,6 +123,36 @@ async def test_nothing_can_be_served_and_odd_options_are_refused() -> None:
     assert found[:2] == ["EPERM", "EPERM"]
     assert found[2] in ("ECONNREFUSED", "EACCES", "EOPNOTSUPP", "EPERM")
     assert found[3:] == ["ENOPROTOOPT"] * 3
+
+
+async def test_a_paired_socket_cannot_be_aimed_at_one_of_the_host(tmp_path: Path) -> None:
+    code = """
+        def fresh():
+            return socket.socketpair()[0]
+        def alone():
+            left, right = socket.socketpair()
+            right.close()
+            return left
+        def shut():
+            left, right = socket.socketpair()
+            left.shutdown(socket.SHUT_RDWR)
+            return left
+        def unnamed():
+            left, right = socket.socketpair()
+            ctypes.CDLL(None).connect(left.fileno(), b"\\0" * 16, 16)
+            return left
+        import ctypes
+        [tried(lambda: made().connect("/input/host.sock")) for made in (fresh, alone, shut, unnamed)]
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "host.sock"))
+        os.chmod(tmp_path / "host.sock", 0o777)
+        listener.listen()
+        listener.setblocking(False)
+        async with granted("example.org", workspace_root=tmp_path) as jail, unplugged(jail) as mode:
+            assert await output(mode, code) == ["EISCONN"] * 4
+        with pytest.raises(BlockingIOError):
+            listener.accept()
 
 
 async def test_the_loopback_of_the_host_and_of_other_jails_is_another_one(web: Any) -> None:
@@ -372,6 +404,16 @@ async def test_requests_count_as_calls(web: Any) -> None:
     async with granted(web.target) as jail, CodeMode(jail, limits=Limits(calls=3)) as mode:
         with pytest.raises(CodeLimitError) as over:
             await mode.run(code)
+    assert over.value.limit == "calls"
+    assert len(web.seen) == 3
+
+
+async def test_requests_count_as_calls_also_without_a_mode(web: Any) -> None:
+    code = f"import urllib.request\nwhile True:\n    urllib.request.urlopen('{web.url}/').read()"
+    async with granted(web.target) as jail:
+        execution = await jail.execute(code, limits=Limits(calls=3))
+        with pytest.raises(CodeLimitError) as over:
+            await execution.next()
     assert over.value.limit == "calls"
     assert len(web.seen) == 3
 

@@ -17,8 +17,9 @@ _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _METHOD = re.compile(r"[A-Z]{1,20}")
 NEVER_SENT = frozenset(("CONNECT", "TRACE", "TRACK"))
 """Methods that open tunnels or mirror headers; granting all methods does not grant them."""
-_SPECIAL = {ipaddress.ip_address("168.63.129.16"): "a cloud's own service"}
-"""Public by its number, but not a place of the public network."""
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC = tuple(ipaddress.IPv4Network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32"))
+"""What `is_global` does not know everywhere: protocol assignments, relays, a cloud's own service."""
 _NAT64 = (
     ipaddress.IPv6Network("64:ff9b::/96"),
     ipaddress.IPv6Network("64:ff9b:1::/48"),
@@ -230,7 +231,8 @@ def _is_public(address: Address) -> bool:
         carried = _carried(address)
         if carried:
             return all(_is_public(inner) for inner in carried)
-    return address.is_global and not address.is_multicast and address not in _SPECIAL
+        return address.is_global and address in _GLOBAL_UNICAST
+    return address.is_global and not address.is_multicast and not any(address in network for network in _NOT_PUBLIC)
 
 
 def _carried(address: ipaddress.IPv6Address) -> list[Address]:

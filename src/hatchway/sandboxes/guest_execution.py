@@ -34,10 +34,6 @@ from hatchway.sandboxes.output_pipes import OutputPipes
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.stdio import Said
 
-QUIET_SECONDS = 0.03
-"""Code that burns nothing for so long while a call beside the channel is pending counts as waiting for it."""
-IDLE_LOOK_SECONDS = 0.5
-"""Between two looks at code that waits already."""
 EOF_SECONDS = 0.05
 """A guest that closed its channel and is not dead after this is killed."""
 MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
@@ -172,13 +168,20 @@ class GuestExecution(CodeExecution):
         if not self._is_alive:
             raise ToolError("the action has ended")
         if self._beside is None:
-            self._beside = CallsBeside()
-        if not self._beside:
-            self._look_soon(self._process.cpu_seconds())
+            self._beside = CallsBeside(self._process.cpu_seconds, self._on_quiet)
         call, answer = self._beside.new(function_name, arguments)
         self._on_call(call)
         self._came.wake()
         return await answer
+
+    def count_call(self) -> None:
+        """Count a call that nobody but the sandbox itself answers.
+
+        Raises:
+            ToolError: It is one too many, or the action has ended.
+        """
+        if not self._is_alive or self._is_over_calls():
+            raise ToolError("the action has ended")
 
     @property
     def is_over(self) -> bool:
@@ -232,20 +235,12 @@ class GuestExecution(CodeExecution):
             self._clock.run()
         beside.answer(call_id, answer)
 
-    def _look_soon(self, cpu_seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_later(IDLE_LOOK_SECONDS if self._is_idle else QUIET_SECONDS, self._look_if_quiet, cpu_seconds)
-
-    def _look_if_quiet(self, cpu_before: float) -> None:
-        """The guest says when it waits for answers on the channel; that it waits for one beside it has to be seen."""
-        if not self._is_alive or not self._beside:
-            return
-        burnt = self._process.cpu_seconds()
-        if burnt <= cpu_before and not self._unread and not self._is_idle:
+    def _on_quiet(self) -> None:
+        """The code waits for an answer beside the channel, as far as one can see."""
+        if self._is_alive and not self._unread and not self._is_idle:
             self._is_idle = True
             self._clock.stand()
             self._came.wake()
-        self._look_soon(burnt)
 
     def _on_said(self, batch: list[Said], claim: int | None) -> None:
         """Take in what the guest says. It may say anything, at any time."""
@@ -275,9 +270,7 @@ class GuestExecution(CodeExecution):
                 assert_never(said)
 
     def _on_call(self, call: FunctionCall) -> None:
-        self._made += 1
-        if self._made > self._limits.calls:
-            self._strike(_over("calls", f"the code made more than {self._limits.calls} tool calls"))
+        if self._is_over_calls():
             return
         if len(self._pending) >= self._limits.pending_calls:
             self._strike(
@@ -289,6 +282,12 @@ class GuestExecution(CodeExecution):
         self._unread.append(call)
         self._is_idle = False
         self._clock.run()
+
+    def _is_over_calls(self) -> bool:
+        self._made += 1
+        if self._made > self._limits.calls:
+            self._strike(_over("calls", f"the code made more than {self._limits.calls} tool calls"))
+        return self._made > self._limits.calls
 
     def _on_time_over(self) -> None:
         seconds = self._limits.wall_seconds

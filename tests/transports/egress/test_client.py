@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,9 +153,74 @@ async def test_size_time_loops_and_rubbish_have_their_own_errors() -> None:
             await client.request("GET", base + "/", headers=[("X\r\nY", "1")])
 
 
-async def test_settings_of_the_host_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_changes_its_address_gains_nothing() -> None:
+    answers = [["140.82.121.3"], ["127.0.0.1"]]
+    opened: list[str] = []
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        return answers.pop(0)
+
+    async def connect(address: str, port: int, timeout: float | None) -> Any:
+        opened.append(address)
+        raise OSError("no route")
+
+    client = CheckedClient(NetworkRules.of(["public.test"]), resolve=resolve, connect=connect)
+    with pytest.raises(ToolError, match="cannot be reached"):
+        await client.request("GET", "http://public.test/")
+    with pytest.raises(ToolDenied, match=r"it resolves to 127\.0\.0\.1"):
+        await client.request("GET", "http://public.test/")
+    assert opened == ["140.82.121.3"]
+
+
+async def test_refusals_look_nothing_up() -> None:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(f"{host} was resolved")
+
+    rules = NetworkRules.of([("public.test", "GET")], denied=["*.public.test"])
+    client = CheckedClient(rules, resolve=resolve, connect=no_connection)
+    refused = [("POST", "http://public.test/"), ("GET", "http://x.public.test/"), ("GET", "http://public.test:81/"),
+               ("GET", "ftp://public.test/"), ("TRACE", "http://public.test/")]  # fmt: skip
+    for method, url in refused:
+        with pytest.raises(ToolDenied, match="refused"):
+            await client.request(method, url)
+
+
+async def test_tls_is_checked_for_the_name_that_was_asked_for(secure_web: Any) -> None:
+    rules = NetworkRules.of([secure_web.target, "localhost:" + secure_web.target.partition(":")[2]])
+    client = CheckedClient(rules, ssl_context=secure_web.trusts)
+    assert (await client.request("GET", secure_web.url + "/")).body == b"hello"
+    with pytest.raises(ToolError, match=r"cannot be reached: .*(not valid for|Hostname mismatch)"):
+        await client.request("GET", secure_web.url.replace("127.0.0.1", "localhost") + "/")
+    with pytest.raises(ToolError, match="CERTIFICATE_VERIFY_FAILED"):
+        await CheckedClient(rules).request("GET", secure_web.url + "/")
+    assert secure_web.seen == ["GET /"]
+
+
+async def test_what_is_sent_is_made_of_what_was_checked(web: Any) -> None:
+    client = CheckedClient(NetworkRules.of([web.target]))
+    await client.request("GET", f"{web.url}/a b#c".replace(" ", "%20") + "é?q=ü#f", headers=[("Host", "evil.test")])
+    assert web.seen == ["GET /a%20b"]
+    reply = await client.request("POST", f"{web.url}/echo?q=ü", headers=[("Host", "evil.test"), ("X", "1")])
+    assert f'"Host": "{web.target}"'.encode() in reply.body
+    assert b'"Content-Length": "0"' in reply.body
+    assert web.seen[1] == "POST /echo?q=%C3%BC"
+
+
+async def test_so_many_at_a_time_and_no_more(web: Any) -> None:
+    client = CheckedClient(NetworkRules.of([web.target]))
+    many = await asyncio.gather(*(client.request("GET", f"{web.url}/?seconds=0.05") for _ in range(40)))
+    assert [reply.status for reply in many] == [200] * 40
+
+
+async def test_settings_of_the_host_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    netrc = tmp_path / ".netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(netrc))
     async with serving() as server:
         client = CheckedClient(NetworkRules.of([f"127.0.0.1:{server.port}"]))
         assert (await client.request("GET", f"http://127.0.0.1:{server.port}/")).status == 200
+        assert "authorization" not in server.requests[0].lower()

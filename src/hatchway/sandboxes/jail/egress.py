@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +18,8 @@ PROXIED = "`urllib` and other HTTP clients reach the domains that `fetch` allows
 """Told to the model."""
 PROXY_PORT = 3128
 """Of the loopback in each child's own net namespace, where there is nothing else."""
+IDLE_SECONDS = 0.2
+"""How long a session that runs no action waits to be told so."""
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 """Where most programs look by themselves."""
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
@@ -36,6 +39,10 @@ class Caller(Protocol):
 
     def offers(self, function_name: str) -> bool:
         """Whether the code was given this function."""
+        ...
+
+    def count_call(self) -> None:
+        """Count a call that the driver is not asked about; raises ToolError when it is one too many."""
         ...
 
     async def call_beside(self, function_name: str, arguments: Mapping[str, Any]) -> Any:
@@ -109,9 +116,11 @@ class Gateway:
     async def _serve(self, arguments: Mapping[str, Any]) -> Any:
         caller = self._caller
         if caller is None or caller.is_over:
+            await asyncio.sleep(IDLE_SECONDS)  # nothing counts these requests, so they are slow
             raise ToolDenied("the request is refused: no action is running")
         if caller.offers("fetch"):
             return await caller.call_beside("fetch", arguments)
+        caller.count_call()
         return await self._fetched(self._client, **arguments)
 
     async def _check_tunnel(self, target: Target) -> None:

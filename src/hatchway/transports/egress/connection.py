@@ -83,7 +83,7 @@ class GuestConnection:
         self._server_name: str | None = None
         self._method = b""
         self.served = 0
-        """Requests that were understood."""
+        """Requests that were handed on."""
 
     async def run(self) -> None:
         """Serve until either side is done."""
@@ -109,7 +109,6 @@ class GuestConnection:
             return await self._refuse(replies.error(e.error_status_hint, f"the request is not valid HTTP: {e}"))
         except TooLarge:
             return await self._refuse(replies.error(413, f"the body is larger than {BODY_BYTES} bytes"))
-        self.served += 1
         try:
             if request.method == b"CONNECT":
                 return await self._open_tunnel(request)
@@ -131,6 +130,7 @@ class GuestConnection:
             "body": body or None,
             "follow_redirects": False,  # the guest's client does, and each step is a request of its own
         }
+        self.served += 1
         try:
             answer = replies.answer(await self._serve_one(arguments))
         except ToolDenied as e:
@@ -180,18 +180,17 @@ class GuestConnection:
         return event
 
     async def _refuse(self, answer: Answer) -> bool:
-        """Answer and close, unless the request is fully read and the guest may send another one."""
-        may_follow = await self._write(answer)
-        if not may_follow:
-            try:
-                async with asyncio.timeout(LINGER_SECONDS):
-                    while await self._reader.read(READ_BYTES):
-                        pass
-            except TimeoutError:
-                pass
-        return may_follow
+        """Answer and close: what no call counts must cost a connection."""
+        await self._write(answer, is_last=True)
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
+                while await self._reader.read(READ_BYTES):
+                    pass
+        except TimeoutError:
+            pass
+        return False
 
-    async def _write(self, answer: Answer) -> bool:
+    async def _write(self, answer: Answer, *, is_last: bool = False) -> bool:
         """Send an answer; whether the connection can be used again."""
         http = self._http
         if http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
@@ -199,7 +198,7 @@ class GuestConnection:
         has_body = self._method != b"HEAD" and answer.status not in (204, 304)
         length = str(len(answer.body)) if has_body else answer.length if self._method == b"HEAD" else None
         framing = [("content-length", length)] if length is not None else []
-        if http.their_state is not h11.DONE:
+        if is_last or http.their_state is not h11.DONE:
             framing.append(("connection", "close"))
         headers = [(n.encode("ascii"), v.encode("latin-1", "replace")) for n, v in (*answer.headers, *framing)]
         response = h11.Response(status_code=answer.status, headers=headers, reason=answer.reason.encode("ascii"))

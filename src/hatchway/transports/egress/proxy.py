@@ -13,7 +13,7 @@ from hatchway.transports.egress.connection import GuestConnection, Room, Serve
 MAX_CONNECTIONS = 64
 ROOM_BYTES = 64 * 1024 * 1024
 """Bytes of all bodies held at a time, either way."""
-PENALTY_SECONDS = 0.1
+PENALTY_SECONDS = 0.5
 """How long the place of a connection that brought no request stays taken: churning through them gets nowhere."""
 
 
