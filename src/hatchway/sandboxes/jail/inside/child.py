@@ -68,7 +68,8 @@ def _run_command(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) 
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=CHANNEL)
     try:
         _say_hello(channel, seal(launch, order))
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores some, and exec keeps that
+            signal.signal(number, signal.SIG_DFL)
         os.execvpe(order["argv"][0], order["argv"], order["environment"])
     except BaseException as e:
         channel.send(json.dumps({"sealed": False, "reason": f"{e}", "errno": getattr(e, "errno", 0)}).encode() + b"\n")
