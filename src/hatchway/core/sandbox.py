@@ -13,6 +13,7 @@ from hatchway.core.calls import FunctionCall, FunctionSignature, Waiting
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
+from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecutionResult, Tier
 
 Functions = Sequence[FunctionSignature | str]
@@ -87,6 +88,26 @@ class CodeExecution(ABC):
             ValueError: No such pending call, or several and no `call_id`.
         """
 
+    async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
+        """Answer several calls so that the code takes the answers in at once, as it did when they were recorded.
+
+        Default: one after the other.
+        """
+        for answer in answers:
+            if answer.error is not None:
+                await self.provide_error(answer.error, call_id=answer.call_id)
+            else:
+                await self.provide_result(answer.value, call_id=answer.call_id)
+
+    def trail(self, call_id: str) -> Mapping[str, Any]:
+        """What a call told about the way to it, for `RecordedCall.trail`; ask before the call is answered."""
+        return {}
+
+    @property
+    def ran(self) -> float:
+        """Seconds the code has run so far, waiting not counted; 0.0 where the backend cannot tell."""
+        return 0.0
+
     @abstractmethod
     def dump(self) -> bytes | None:
         """The paused execution as signed bytes, with all its pending calls; legal while `Waiting`.
@@ -121,6 +142,10 @@ class CodeSession(ABC):
             RuntimeError: The previous action has not ended.
             SandboxCrashed: The session is gone (its interpreter died or was killed); open a new one.
         """
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution | None:
+        """As `CodeSandbox.replay`, with the state kept; `recording.before` is for others to look at."""
+        return None
 
     async def dump(self) -> bytes | None:
         """The idle session as signed bytes for `CodeSandbox.restore_session`. None: this backend cannot."""
@@ -167,6 +192,23 @@ class CodeSandbox(ABC):
     @abstractmethod
     def session(self, *, limits: Limits | None = None) -> AbstractAsyncContextManager[CodeSession]:
         """A kept interpreter; `limits` are the default of each action in it."""
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution | None:
+        """Run a recorded action again, to where it stood; one without calls is started, so that it can be repeated.
+
+        Its calls are matched by identity and answered as recorded; the pending ones are handed out by `next` with their
+        old ids. No other call is handed out before the recording is through. None: this backend cannot repeat code.
+
+        Raises:
+            ReplayDiverged: The code went another way. It is dead, and nothing was handed out.
+            CheckpointRefused: What the recording needs is not here; the reason says what.
+        """
+        return None
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What a recording made here needs to be repeated elsewhere: versions, hash seed. Holds no secret."""
+        return {}
 
     async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
         """The execution a `dump` came from, standing at its pending calls. None: not ours, damaged, expired."""

@@ -71,6 +71,21 @@ def run_seed(run_id: str, *, key: bytes | None = None) -> bytes:
     return hmac.new(key or load_key(), b"hatchway run seed\0" + run_id.encode(), hashlib.sha256).digest()
 
 
+def masked(secret: bytes, nonce: bytes, *, key: bytes | None = None) -> bytes:
+    """A secret of 32 bytes that only the key's owner can read; masked twice it is itself again."""
+    mask = hmac.new(key or load_key(), b"hatchway mask\0" + nonce, hashlib.sha256).digest()
+    return bytes(a ^ b for a, b in zip(secret, mask, strict=True))
+
+
+def default_hash_seed() -> int:
+    """A hash seed that all processes of this user share, so that runs can change between them; nobody else knows it."""
+    try:
+        digest = hmac.new(load_key(), b"hatchway hash seed", hashlib.sha256).digest()
+    except (OSError, InvalidSetting):
+        digest = secrets.token_bytes(4)
+    return int.from_bytes(digest[:4], "big")
+
+
 def seal(payload: bytes, claims: Mapping[str, str], *, key: bytes | None = None) -> bytes:
     """The payload under a signature that covers it and the claims."""
     key = key or load_key()

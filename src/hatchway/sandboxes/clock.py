@@ -35,6 +35,7 @@ class WallClock:
         self._ran = 0.0
         self._since: float | None = self._now()
         self._has_stood = False
+        self._cpu_before = 0.0
         self._timer = self._loop.call_later(seconds / CORES, self._look)
 
     @property
@@ -54,6 +55,11 @@ class WallClock:
         if self._since is None:
             self._since = self._now()
 
+    def set(self, ran: float) -> None:
+        """Go on as if the code had run so long until now, whatever it took to get here."""
+        self._ran, self._since = ran, None if self._since is None else self._now()
+        self._cpu_before = self._cpu_seconds()
+
     def stop(self) -> None:
         """The execution is over."""
         self.stand()
@@ -70,4 +76,4 @@ class WallClock:
     def _lied(self) -> float:
         if not self._has_stood:
             return 0.0
-        return max(0.0, self._cpu_seconds() - GRACE - CORES * self.ran)
+        return max(0.0, self._cpu_seconds() - self._cpu_before - GRACE - CORES * self.ran)

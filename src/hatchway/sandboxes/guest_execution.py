@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
 from hatchway.core.calls import FunctionCall, Waiting, as_signature
@@ -24,6 +24,7 @@ from hatchway.core.errors import (
     TransportError,
 )
 from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer
 from hatchway.core.results import ExecutionResult, Tier, Usage
 from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
 from hatchway.core.transport import Completed, Failed
@@ -31,8 +32,11 @@ from hatchway.sandboxes.beside import CallsBeside
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
+from hatchway.transports import messages
 from hatchway.transports.guest.wakeup import Wakeup
+from hatchway.transports.messages import Again
 from hatchway.transports.stdio import Said
+from hatchway.transports.transcript import Transcript
 
 EOF_SECONDS = 0.05
 """A guest that closed its channel and is not dead after this is killed."""
@@ -86,15 +90,19 @@ class GuestExecution(CodeExecution):
         process.watch(limits, self._on_death)
         channel.listen(self._on_said)
 
-    async def begin(self, code: str, functions: Functions, inputs: Mapping[str, Any] | None) -> None:
-        """Order the guest to run the code.
+    async def begin(
+        self, code: str, functions: Functions, inputs: Mapping[str, Any] | None, again: Again | None = None
+    ) -> None:
+        """Order the guest to run the code; `again` is what it draws its randomness and time from.
 
         Raises:
             ValueNotPortable: An input cannot cross; nothing runs.
         """
         self._offered = functions
         try:
-            await self._channel.execute(code, functions, inputs or {}, self._limits, is_session=self._is_session)
+            await self._channel.execute(
+                code, functions, inputs or {}, self._limits, is_session=self._is_session, again=again
+            )
         except TransportError:
             pass  # the guest is dead already; `next` tells how it died
         except BaseException as e:
@@ -193,8 +201,55 @@ class GuestExecution(CodeExecution):
         """Whether its event loop was closed: nobody will ever hear of it again."""
         return self._death.get_loop().is_closed()
 
+    async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
+        """As the contract says."""
+        ids = [self._pending_id(answer.call_id) for answer in answers]
+        sending = None
+        try:
+            if self._is_alive:
+                sending = self._channel.answer_together(answers)
+        except TransportError:
+            pass  # it died just now, and `next` will tell
+        for call_id in ids:
+            self._go_on(call_id)
+        if sending is not None:
+            await _sent(sending)
+
+    def trail(self, call_id: str) -> Mapping[str, Any]:
+        """As the contract says."""
+        transcript = self._channel.transcript
+        line = transcript.calls.get(call_id) if transcript is not None else None
+        return messages.trail_of(line) if line is not None else {}
+
+    @property
+    def ran(self) -> float:
+        """As the contract says."""
+        return self._clock.ran
+
+    def stands_at(self, ran: float) -> None:
+        """The code was led to where it stood before: from here on its time counts as if it had run so long."""
+        self._clock.set(ran)
+
+    @property
+    def transcript(self) -> Transcript | None:
+        """What was said so far, while the code waits and everybody knows; None where nobody wrote it down.
+
+        Raises:
+            RuntimeError: The execution is not waiting.
+        """
+        if not self._is_idle or self._unread or not self._is_alive:
+            raise RuntimeError("the execution is not waiting")
+        transcript = self._channel.transcript
+        return None if transcript is None or transcript.is_dropped else transcript
+
+    @property
+    def printed(self) -> Mapping[str, int]:
+        """How many characters of each stream were told so far."""
+        self._output.drain()
+        return self._output.told()
+
     def dump(self) -> bytes | None:
-        """None: a process cannot be stored."""
+        """None: a process cannot be stored. Whoever started it knows how to repeat it (`replay.py`)."""
         return None
 
     async def cancel(self) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer
 from hatchway.core.sandbox import Functions
+from hatchway.transports.messages import Again
 from hatchway.transports.stdio import Listener
+from hatchway.transports.transcript import Transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +71,20 @@ class GuestChannel(Protocol):
         """Hand what the guest says to `listener`, on the running loop, as it comes."""
         ...
 
+    @property
+    def transcript(self) -> Transcript | None:
+        """What was said in this execution; None where nobody writes it down."""
+        ...
+
     async def execute(
-        self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool
+        self,
+        code: str,
+        functions: Functions,
+        inputs: Mapping[str, Any],
+        limits: Limits,
+        *,
+        is_session: bool,
+        again: Again | None = None,
     ) -> None:
         """Order the guest to run an action."""
         ...
@@ -80,6 +95,10 @@ class GuestChannel(Protocol):
 
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
         """As `answer`, with an error that is raised at the call."""
+        ...
+
+    def answer_together(self, answers: Sequence[RecordedAnswer]) -> asyncio.Future[None] | None:
+        """As `answer`, several that the guest takes in at once."""
         ...
 
     def read_available(self) -> None:

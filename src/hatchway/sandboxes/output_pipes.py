@@ -46,6 +46,10 @@ class OutputPipes:
             for fd, _ in ready:
                 taken += self._read(self._pipes[fd])
 
+    def told(self) -> dict[str, int]:
+        """Characters of each stream that came so far."""
+        return {pipe.name: pipe.told for pipe in self._pipes.values()}
+
     def close(self) -> tuple[str, str]:
         """Stop reading; the kept text of stdout and stderr."""
         for fd in tuple(self._open):
@@ -74,7 +78,8 @@ class OutputPipes:
 class _Pipe:
     def __init__(self, fd: int, name: Literal["stdout", "stderr"], limit: int, on_output: OnOutput | None) -> None:
         self.fd = fd
-        self._name: Literal["stdout", "stderr"] = name
+        self.name: Literal["stdout", "stderr"] = name
+        self.told = 0
         self._kept = OutputBuffer(limit)
         self._on_output = on_output
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -83,10 +88,11 @@ class _Pipe:
         text = self._decode(data, is_last)
         if not text:
             return
+        self.told += len(text)
         self._kept.append(text)
         if self._on_output is not None:
             try:
-                self._on_output(self._name, text)
+                self._on_output(self.name, text)
             except Exception as e:
                 self._on_output = None  # the caller's mistake must not stop the execution
                 asyncio.get_running_loop().call_exception_handler({"message": "on_output failed", "exception": e})

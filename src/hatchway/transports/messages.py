@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from hatchway.core import codec
 from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature, function_call
 from hatchway.core.errors import TransportError, ValueNotPortable, described
 from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer
 from hatchway.core.sandbox import Functions
 from hatchway.core.transport import Completed, Failed, FailureKind, Idle, TransportConfig
 from hatchway.core.values import not_portable, to_wire
 
 MAX_ID, MAX_NAME = 64, 200
+TRAIL = ("answers", "task", "clock", "together", "dropped", "line")
+"""What a call tells about the way to it, see `guest/trail.py`."""
 _STR = frozenset([str])
 _quoted = json.encoder.encode_basestring_ascii
 _KINDS = get_args(FailureKind)
 
 Message = FunctionCall | Idle | Completed | Failed | None
 """What a line says; None is the guest's `ready`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What makes an action repeatable."""
+
+    seed: bytes
+    """What it draws its randomness from: derived from the run's seed, which stays outside."""
+    clock: Sequence[Sequence[int]] = ()
+    """What it read from the clocks before, a list per call it then made."""
+    is_again: bool = False
+    """It is run again: each call tells its line."""
 
 
 def execute(
@@ -31,6 +47,7 @@ def execute(
     limits: Limits,
     *,
     is_session: bool,
+    again: Again | None = None,
     config: TransportConfig | None = None,
 ) -> bytes:
     """The order to run an action, with its calls going over this channel or, by `config`, over another.
@@ -53,6 +70,8 @@ def execute(
         "stub_code": config.stub_code if config else None,
         "env_vars": dict(config.env_vars) if config else {},
     }
+    if again is not None:
+        order |= {"seed": again.seed.hex(), "clock": again.clock, "is_again": again.is_again}
     packed = to_wire(dict(inputs), root="inputs")
     if len(packed) > limits.value_bytes:
         raise too_large("inputs", len(packed), limits.value_bytes)
@@ -105,6 +124,8 @@ def too_large(what: str, size: int, limit: int) -> ValueNotPortable:
 def parse(line: bytes) -> tuple[Message, int | None]:
     """What a line from a guest says, and the standstill it claims if one rides on a call. Trusts nothing.
 
+    What else rides on a call (`TRAIL`) is not looked at: it is for running the code again, and of no other use.
+
     Raises:
         TransportError: It is no message.
     """
@@ -132,6 +153,31 @@ def parse(line: bytes) -> tuple[Message, int | None]:
             return None, None
         case _:
             raise TransportError("a message of unknown type")
+
+
+def trail_of(line: bytes) -> dict[str, Any]:
+    """What a line that was a call tells about the way to it."""
+    fields: dict[str, Any] = codec.loads(line)
+    trail = {name: fields[name] for name in TRAIL if name in fields}
+    if "idle" in fields:
+        trail.setdefault("answers", fields["idle"])
+    return trail
+
+
+def answer(recorded: RecordedAnswer, *, limit: int) -> bytes:
+    """An answer that was given before.
+
+    Raises:
+        ValueNotPortable: As `result`.
+    """
+    if recorded.error is not None:
+        return error(recorded.call_id, recorded.error)
+    return result(recorded.call_id, recorded.value, limit=limit)
+
+
+def answers(frames: Sequence[bytes]) -> bytes:
+    """Several answers as one message, taken in by the guest at once."""
+    return b'{"type":"answers","answers":[%s]}\n' % b",".join(frame.rstrip(b"\n") for frame in frames)
 
 
 def _call(fields: dict[str, Any]) -> FunctionCall:

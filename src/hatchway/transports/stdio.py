@@ -8,18 +8,21 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hatchway.core.calls import FunctionCall, as_signature
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer
 from hatchway.core.sandbox import Functions
 from hatchway.core.transport import CallbackTransport, Completed, Failed, Idle, Received, TransportConfig
 from hatchway.transports import messages
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.lines import LineChannel
+from hatchway.transports.messages import Again
+from hatchway.transports.transcript import Transcript
 
 GUEST = Path(__file__).parent / "guest"
 """The files that run inside; standard library only."""
@@ -49,6 +52,8 @@ class StdinStdoutTransport(CallbackTransport):
     def __init__(self, *, value_bytes: int = Limits().value_bytes) -> None:
         self.guest_fds: tuple[int, int] | None = None
         """The guest's descriptors after `start`: hand them on with `pass_fds`, then call `release_guest_fds`."""
+        self.transcript = Transcript()
+        """What was said in this execution."""
         self._value_bytes = value_bytes
         self._channel: LineChannel | None = None
         self._listener: Listener = self._queue
@@ -102,6 +107,7 @@ class StdinStdoutTransport(CallbackTransport):
         limits: Limits,
         *,
         is_session: bool,
+        again: Again | None = None,
         config: TransportConfig | None = None,
     ) -> None:
         """Order the guest to run an action; ids and answers count from nothing again.
@@ -112,14 +118,16 @@ class StdinStdoutTransport(CallbackTransport):
             inputs: Values bound as global names.
             limits: What it may take.
             is_session: The guest lives on after it.
+            again: What its randomness and time are drawn from.
             config: Another transport's, if calls go by that one.
 
         Raises:
             ValueNotPortable: An input cannot cross.
             TransportError: The channel broke.
         """
-        order = messages.execute(code, functions, inputs, limits, is_session=is_session, config=config)
+        order = messages.execute(code, functions, inputs, limits, is_session=is_session, again=again, config=config)
         self._forget_calls()
+        self.transcript.begin(order)
         self._value_bytes = limits.value_bytes
         self._opened().max_line = limits.value_bytes + SLACK
         sending = self._opened().send(order)
@@ -168,13 +176,25 @@ class StdinStdoutTransport(CallbackTransport):
         frame = messages.result(call_id, value, limit=self._value_bytes)
         self._pending_bytes -= self._pending.pop(call_id, 0)
         self._answered += 1
+        self.transcript.answered(frame)
         return self._opened().send(frame)
 
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
         """As `answer`, with an error that is raised at the call."""
+        frame = messages.error(call_id, error)
         self._pending_bytes -= self._pending.pop(call_id, 0)
         self._answered += 1
-        return self._opened().send(messages.error(call_id, error))
+        self.transcript.answered(frame)
+        return self._opened().send(frame)
+
+    def answer_together(self, answers: Sequence[RecordedAnswer]) -> asyncio.Future[None] | None:
+        """As `answer`, several that the guest takes in at once."""
+        frames = [messages.answer(answer, limit=self._value_bytes) for answer in answers]
+        for answer, frame in zip(answers, frames, strict=True):
+            self._pending_bytes -= self._pending.pop(answer.call_id, 0)
+            self.transcript.answered(frame)
+        self._answered += len(frames)
+        return self._opened().send(messages.answers(frames))
 
     async def stop(self) -> None:
         """Close the channel, and the guest's ends if they are still here. Legal twice."""
@@ -203,6 +223,7 @@ class StdinStdoutTransport(CallbackTransport):
                 message, claim = messages.parse(line)
                 if isinstance(message, FunctionCall):
                     self._count(message.call_id, len(line))
+                    self.transcript.called(message.call_id, line)
                     batch.append(message)
                 elif isinstance(message, Idle):
                     claim = message.answers

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer
 from hatchway.core.sandbox import Functions
 from hatchway.core.transport import CallbackTransport, Idle
 from hatchway.transports import messages
@@ -36,10 +37,19 @@ class SideChannel:
         self._listener = listener
         self._channel.listen(self._on_said)
 
+    transcript = None
+
     async def execute(
-        self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, *, is_session: bool
+        self,
+        code: str,
+        functions: Functions,
+        inputs: Mapping[str, Any],
+        limits: Limits,
+        *,
+        is_session: bool,
+        again: messages.Again | None = None,
     ) -> None:
-        """As `StdinStdoutTransport.execute`."""
+        """As `StdinStdoutTransport.execute`; calls of other transports tell nothing about the way to them."""
         config = await self._calls.start(functions)
         self._do(self._receive_calls())
         await self._channel.execute(code, functions, inputs, limits, is_session=is_session, config=config)
@@ -52,6 +62,10 @@ class SideChannel:
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None]:
         """As `StdinStdoutTransport.answer_error`."""
         return self._do(self._calls.send_error(error, call_id=call_id))
+
+    def answer_together(self, answers: Sequence[RecordedAnswer]) -> asyncio.Future[None]:
+        """As `StdinStdoutTransport.answer_together`, as near as another transport comes to it."""
+        return self._do(self._answer_each(answers))
 
     def read_available(self) -> None:
         """As `StdinStdoutTransport.read_available`."""
@@ -66,6 +80,13 @@ class SideChannel:
         self._listener = None
         self._channel.detach()
         self._do(self._calls.stop())
+
+    async def _answer_each(self, answers: Sequence[RecordedAnswer]) -> None:
+        for answer in answers:
+            if answer.error is not None:
+                await self._calls.send_error(answer.error, call_id=answer.call_id)
+            else:
+                await self._calls.send_result(answer.value, call_id=answer.call_id)
 
     async def _receive_calls(self) -> None:
         try:

@@ -8,6 +8,7 @@ selector (`loops.py`): it reads only while no thread leads.
 import _thread
 
 from . import codec, idleness
+from .trail import Trail
 
 _ELECT = -1  # in place of a thread's id: handed on but not awake yet, and its old holder may call again meanwhile
 FIRST_LOOK, LAST_LOOK = 0.002, 0.1  # seconds between looks at whether all other threads have come to rest
@@ -56,6 +57,7 @@ class Exchange:
         self.waiting = {}
         """Who is blocked on the host: thread id -> its slot, or the loop whose selector it sleeps in."""
         self.loops = {}
+        self.trail = Trail()
         self._lock = _thread.allocate_lock()
         self._sending = _thread.allocate_lock()
         self._slots = {}
@@ -108,7 +110,8 @@ class Exchange:
         call_id = b"%d.%d" % (self.action, self._made)
         self._leader = _thread.get_ident()
         try:
-            self.channel.send(b'%s%s,"idle":%d}\n' % (head % call_id, arguments[:-2], self.answers))
+            told = self.trail.told()
+            self.channel.send(b'%s%s%s,"idle":%d}\n' % (head % call_id, arguments[:-2], told, self.answers))
             lines = self.channel.receive()  # not decoded: the answer can be told from its first bytes
             expected = b'{"type":"result","call_id":"%s","value":' % call_id
             if len(lines) == 1 and type(lines[0]) is bytes and lines[0].startswith(expected):
@@ -144,7 +147,8 @@ class Exchange:
         call_id = self.register(slot)
         leads = self._enter(slot)
         try:
-            self.send(head % call_id + arguments, waits_on=slot)
+            told = self.trail.told(self.answers, _thread_name())
+            self.send(b"%s%s%s}\n" % (head % call_id, arguments[:-2], told), waits_on=slot)
             if leads:
                 self._lead(slot)
             else:
@@ -283,9 +287,8 @@ class Exchange:
 
     def _hand_out(self, lines):
         """Put each message into the slot of whoever waits for it; then let tasks of this thread's loop go on."""
-        wakeups = []
-        for line in lines:
-            message = codec.loads(line) if type(line) is bytes else line
+        wakeups, before = [], self.answers
+        for message in _unfolded(lines):
             if message["type"] == "execute":
                 self._request.put(message)
                 continue
@@ -294,5 +297,25 @@ class Exchange:
                 slot = self._slots.pop(message["call_id"], None)
             if slot is not None and slot.put(message):
                 wakeups.append(slot.wakeup)
+        if self.answers > before + 1:
+            self.trail.together.append([before + 1, self.answers - before])
         for wakeup in wakeups:
             wakeup.wake()
+
+
+def _unfolded(lines):
+    """The messages of some lines; a line may hold several answers that are to be taken in at once."""
+    for line in lines:
+        message = codec.loads(line) if type(line) is bytes else line
+        if message["type"] == "answers":
+            yield from message["answers"]
+        else:
+            yield message
+
+
+def _thread_name():
+    """Which of several threads calls; the main one is nobody in particular."""
+    import threading
+
+    me = threading.current_thread()
+    return None if me is threading.main_thread() else me.name

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from . import action as actions
-from . import codec, limits, report, sizes, tools
+from . import codec, limits, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
 from .exchange import Exchange
 
@@ -26,6 +26,7 @@ class Interpreter:
         self._is_forked = False
         os.register_at_fork(after_in_child=self._after_fork)
         self._tasks = limits.TaskLimit()
+        repeatable.install()
 
     def warm_up(self):
         """Touch what an action will: the pages of a forked process are copied at the first touch."""
@@ -71,6 +72,7 @@ class Interpreter:
         """The kind and text of a failure, or `None` and the output."""
         number = self._exchange.action + 1
         self._exchange.open(number, order["limits"]["value_bytes"])
+        self._exchange.trail.begin(order.get("is_again", False))
         filename = "<action %d>" % number if order["is_session"] else "<action>"
         try:
             action = actions.Action(order["code"], filename)
@@ -81,6 +83,7 @@ class Interpreter:
         self._styles = {spec["name"]: spec["is_async"] for spec in order["functions"]}
         self._bind(order)
         self._namespace.update(order["inputs"])
+        repeatable.begin(order.get("seed"), order.get("clock"))
         try:
             output = action.run(self._namespace, self._run_coroutine)
         except SystemExit as e:

@@ -33,7 +33,9 @@ class LoopCalls:
         slot = _LoopSlot(self.loop)
         call_id = self._exchange.register(slot)
         self.pending += 1
-        self.buffer.append(head % call_id + arguments)
+        exchange = self._exchange
+        told = exchange.trail.told(exchange.answers, _task_name(self.loop))
+        self.buffer.append(b"%s%s%s}\n" % (head % call_id, arguments[:-2], told))
         if not self._is_watched:
             self.send_buffered()
         try:
@@ -42,7 +44,8 @@ class LoopCalls:
         finally:
             self.pending -= 1
             if slot.reply is None:
-                self._exchange.forget(call_id)
+                exchange.forget(call_id)
+                exchange.trail.dropped.append(call_id.decode("ascii"))
 
     def is_all_there_is(self):
         """Whether nothing can happen in this interpreter until the running task goes on: then it may as well block."""
@@ -115,6 +118,11 @@ class _WatchedSelector:
 
     def __getattr__(self, name):
         return getattr(self._selector, name)
+
+
+def _task_name(loop):
+    task = asyncio.current_task(loop)
+    return None if task is None else task.get_name()
 
 
 def calls_here(exchange):

@@ -1,0 +1,153 @@
+"""Recordings of guests: what an execution was started from, its transcript as a recording, and that as signed bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+from hatchway.core import codec
+from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
+from hatchway.core.errors import CheckpointRefused, TransportError
+from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, guest_seed, identity, told_error
+from hatchway.core.sandbox import Functions
+from hatchway.core.signing import masked, seal, unseal
+from hatchway.transports import messages
+from hatchway.transports.messages import Again
+from hatchway.transports.transcript import Transcript
+
+VERSION = "1"
+"""Of the form of the bytes; bytes of another version are refused."""
+MOST_PAST_BYTES = 64 * 1024 * 1024
+"""A session whose earlier actions said more than this cannot be dumped."""
+
+
+def fresh(
+    code: str, functions: Functions, inputs: Mapping[str, Any] | None, limits: Limits, facts: Mapping[str, str]
+) -> Recording:
+    """An action that has not begun, with a seed nobody knows."""
+    return Recording(
+        code=code, functions=functions, inputs=inputs or {}, limits=limits, seed=os.urandom(32), facts=facts
+    )
+
+
+def again(recording: Recording, *, action: int = 0) -> Again:
+    """What a guest is told so that it does the same again; nothing of the seed itself."""
+    clock = [_numbers(recorded.trail.get("clock")) for recorded in recording.calls]
+    return Again(guest_seed(recording.seed, action), clock, bool(recording.calls))
+
+
+def check_facts(recording: Recording, here: Mapping[str, str]) -> None:
+    """Refuse what cannot be repeated here.
+
+    Raises:
+        CheckpointRefused: Another Python, or another of what the backend needs; the reason names both.
+    """
+    for name, value in recording.facts.items():
+        if name in here and here[name] != value and name != "hash_seed":
+            raise CheckpointRefused(f"it was made with {name} {value}, here it is {here[name]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said in an execution, so far."""
+
+    order: bytes
+    calls: tuple[bytes, ...]
+    answers: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, transcript: Transcript) -> Said:
+        """What a transcript holds now."""
+        return cls(transcript.order, tuple(transcript.calls.values()), tuple(transcript.answers))
+
+    def recording(self, start: Recording) -> Recording:
+        """What was said, as a recording of what was started."""
+        order = cast("dict[str, Any]", codec.loads(self.order))
+        calls = tuple(_recorded_call(line, start.seed) for line in self.calls)
+        answers = tuple(_recorded_answer(frame) for frame in self.answers)
+        return replace(start, inputs=order["inputs"], calls=calls, answers=answers)
+
+
+def sealed(recording: Recording, *, backend: str, kind: str) -> bytes:
+    """A recording as signed bytes; the seed can be read by nobody but the key's owner."""
+    nonce = os.urandom(16)
+    return seal(codec.dumps({"nonce": nonce, **_packed(recording, nonce)}), _claims(backend, kind))
+
+
+def unsealed(checkpoint: bytes, *, backend: str, kind: str) -> Recording:
+    """The recording of signed bytes.
+
+    Raises:
+        CheckpointRefused: They are none of ours, damaged, signed with another key, or of another version.
+    """
+    payload, _ = unseal(checkpoint, _claims(backend, kind))
+    try:
+        known = cast("dict[str, Any]", codec.loads(payload))
+        return _unpacked(known, known.pop("nonce"))
+    except (codec.Malformed, TransportError, TypeError, KeyError, ValueError) as e:
+        raise CheckpointRefused(f"its shape is not known here: {e}") from e
+
+
+def _claims(backend: str, kind: str) -> dict[str, str]:
+    return {"backend": backend, "version": VERSION, "kind": kind}
+
+
+def _packed(recording: Recording, nonce: bytes) -> dict[str, Any]:
+    functions = [as_signature(f) for f in recording.functions]
+    return {
+        "code": recording.code,
+        "functions": [{"name": f.name, "is_async": f.is_async, "stub": f.stub} for f in functions],
+        "inputs": dict(recording.inputs),
+        "limits": asdict(recording.limits),
+        "seed": masked(recording.seed, nonce),
+        "facts": dict(recording.facts),
+        "calls": [_packed_call(recorded) for recorded in recording.calls],
+        "answers": [messages.answer(answer, limit=recording.limits.value_bytes) for answer in recording.answers],
+        "printed": dict(recording.printed),
+        "ran": recording.ran,
+        "before": [_packed(earlier, nonce) for earlier in recording.before],
+    }
+
+
+def _unpacked(known: dict[str, Any], nonce: bytes) -> Recording:
+    known["functions"] = tuple(FunctionSignature(**f) for f in known["functions"])
+    known["limits"] = Limits(**known["limits"])
+    known["seed"] = masked(known["seed"], nonce)
+    known["calls"] = tuple(_unpacked_call(packed) for packed in known["calls"])
+    known["answers"] = tuple(_recorded_answer(frame) for frame in known["answers"])
+    known["before"] = tuple(_unpacked(earlier, nonce) for earlier in known["before"])
+    return Recording(**known)
+
+
+def _packed_call(recorded: RecordedCall) -> dict[str, Any]:
+    call = {"call_id": recorded.call.call_id, "function_name": recorded.call.function_name}
+    call |= {"args": recorded.call.args, "kwargs": dict(recorded.call.kwargs)}
+    return {"call": call, "identity": recorded.identity, "answers": recorded.answers, "trail": dict(recorded.trail)}
+
+
+def _unpacked_call(packed: dict[str, Any]) -> RecordedCall:
+    return RecordedCall(**{**packed, "call": FunctionCall(**packed["call"])})
+
+
+def _recorded_call(line: bytes, seed: bytes) -> RecordedCall:
+    call, _ = messages.parse(line)
+    assert isinstance(call, FunctionCall), "a transcript keeps calls"
+    trail = messages.trail_of(line)
+    answers = trail.pop("answers", 0)
+    return RecordedCall(
+        call=call, identity=identity(call, seed), answers=answers if isinstance(answers, int) else 0, trail=trail
+    )
+
+
+def _recorded_answer(frame: bytes) -> RecordedAnswer:
+    told = cast("dict[str, Any]", codec.loads(frame))
+    if told["type"] == "error":
+        return RecordedAnswer(call_id=told["call_id"], error=told_error(told["error_type"], told["message"]))
+    return RecordedAnswer(call_id=told["call_id"], value=told["value"])
+
+
+def _numbers(found: Any) -> Sequence[int]:
+    return [n for n in cast("list[Any]", found) if type(n) is int] if isinstance(found, list) else []

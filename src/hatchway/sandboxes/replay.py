@@ -1,0 +1,288 @@
+"""Replay: a recorded action is run again, its calls are answered as before, until it stands where it stood.
+
+Calls are matched by what they are, not by when they come; answers are given in the recorded order, each once every call
+that was made before it has come again. No call that is not in the recording leaves here before all of it is through.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from hatchway.core.calls import FunctionCall, Waiting
+from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeTimeoutError, ReplayDiverged
+from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, identity
+from hatchway.core.results import ExecutionResult
+from hatchway.core.sandbox import CodeExecution, OnOutput
+
+_SHOWN = 200
+Start = Callable[[OnOutput | None], Awaitable[CodeExecution]]
+"""Starts the recorded code from its beginning."""
+
+
+async def replayed(recording: Recording, start: Start, on_output: OnOutput | None) -> CodeExecution:
+    """The recorded action, led to where it stood.
+
+    Raises:
+        ReplayDiverged: The code went another way; it is dead.
+        CheckpointRefused: It took too long.
+    """
+    told = quiet(on_output, recording.printed)
+    if not recording.calls:
+        return await start(told)
+    execution = ReplayExecution(await start(told), recording)
+    try:
+        await execution.lead()
+    except BaseException:
+        await execution.cancel()
+        raise
+    return execution
+
+
+async def run_to_end(recording: Recording, start: Start) -> None:
+    """An earlier action of a session, run again to its end.
+
+    Raises:
+        ReplayDiverged, CheckpointRefused: As `replayed`.
+    """
+    execution = await replayed(recording, start, None)
+    try:
+        event = await execution.next()
+    except CodeExecutionError:
+        return  # it ended so before: what it had done until then is state too
+    if isinstance(event, FunctionCall):
+        await execution.cancel()
+        raise ReplayDiverged(expected="", actual=shown(event), line=_line(execution, event.call_id))
+
+
+def quiet(on_output: OnOutput | None, printed: Mapping[str, int]) -> OnOutput | None:
+    """A listener that hears nothing of what was told already."""
+    if on_output is None or not any(printed.values()):
+        return on_output
+    left = {stream: printed.get(stream, 0) for stream in ("stdout", "stderr")}
+
+    def tell(stream: Literal["stdout", "stderr"], text: str) -> None:
+        known = min(left[stream], len(text))
+        left[stream] -= known
+        if text[known:]:
+            on_output(stream, text[known:])
+
+    return tell
+
+
+def shown(call: FunctionCall) -> str:
+    """A call as code, cut when it is long."""
+    parts = [*map(repr, call.args), *(f"{name}={value!r}" for name, value in call.kwargs.items())]
+    text = f"{call.function_name}({', '.join(parts)})"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+class ReplayExecution(CodeExecution):
+    """An execution that is led through a recording, and then is as any other.
+
+    Args:
+        inner: The same code, from its beginning.
+        recording: What it did before.
+    """
+
+    def __init__(self, inner: CodeExecution, recording: Recording) -> None:
+        self._inner = inner
+        self._recording = recording
+        self._open: dict[str, list[RecordedCall]] = {}
+        for recorded in recording.calls:
+            self._open.setdefault(recorded.identity, []).append(recorded)
+        self._by_answers = sorted(recording.calls, key=lambda recorded: recorded.answers)
+        self._at = 0
+        self._dropped_by = {
+            dropped: recorded.call.call_id for recorded in recording.calls for dropped in _texts(recorded, "dropped")
+        }
+        self._missing = {recorded.call.call_id: recorded for recorded in recording.calls}
+        self._taken = set(self._missing)
+        self._inner_ids: dict[str, str] = {}
+        self._own_ids: dict[str, str] = {}
+        self._came: dict[str, FunctionCall] = {}
+        self._new: list[FunctionCall] = []
+        self._fresh: deque[FunctionCall] = deque()
+
+    async def lead(self) -> None:
+        """Lead the code to where the recording ends."""
+        groups = deque(_groups(self._recording))
+        while True:
+            while groups and self._is_time_for(groups[0]):
+                _, answers = groups.popleft()
+                await self._inner.provide_answers([self._inward(answer) for answer in answers])
+            if not groups and not self._missing:
+                break
+            await self._lead_on()
+        answered = {answer.call_id for answer in self._recording.answers}
+        pending = [self._came[c.call.call_id] for c in self._recording.calls if c.call.call_id not in answered]
+        self._fresh.extend([*pending, *self._new])
+        if (stands_at := getattr(self._inner, "stands_at", None)) is not None:
+            stands_at(self._recording.ran)
+
+    async def next(self) -> FunctionCall | Waiting | ExecutionResult:
+        """As the contract says."""
+        if self._fresh:
+            return self._fresh.popleft()
+        return self._outward(await self._inner.next())
+
+    def poll(self) -> FunctionCall | Waiting | ExecutionResult | None:
+        """As the contract says."""
+        if self._fresh:
+            return self._fresh.popleft()
+        event = self._inner.poll()
+        return None if event is None else self._outward(event)
+
+    async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
+        """As the contract says."""
+        await self._inner.provide_result(value, call_id=self._inner_ids.get(call_id, call_id) if call_id else None)
+
+    async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
+        """As the contract says."""
+        await self._inner.provide_error(error, call_id=self._inner_ids.get(call_id, call_id) if call_id else None)
+
+    async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
+        """As the contract says."""
+        await self._inner.provide_answers([self._inward(answer) for answer in answers])
+
+    def trail(self, call_id: str) -> Mapping[str, Any]:
+        """As the contract says."""
+        return self._inner.trail(self._inner_ids.get(call_id, call_id))
+
+    @property
+    def ran(self) -> float:
+        """As the contract says."""
+        return self._inner.ran
+
+    def own_id(self, inner_id: str) -> str:
+        """The id by which the host knows a call of the code that runs now."""
+        return self._own_ids.get(inner_id, inner_id)
+
+    def dump(self) -> bytes | None:
+        """As the contract says."""
+        if self._fresh:
+            raise RuntimeError("the execution is not waiting")
+        return self._inner.dump()
+
+    async def cancel(self) -> None:
+        """As the contract says."""
+        self._fresh.clear()
+        await self._inner.cancel()
+
+    async def _lead_on(self) -> None:
+        """Take the next thing the code does."""
+        try:
+            event = await self._inner.next()
+        except CodeTimeoutError as e:
+            raise CheckpointRefused(f"running the code again took too long: {e.message}") from e
+        except CodeExecutionError as e:
+            raise self._diverged(f"an error: {e.message.strip().splitlines()[-1]}") from e
+        match event:
+            case FunctionCall():
+                self._take(event)
+            case Waiting():
+                raise self._diverged(shown(self._new[0]) if self._new else "no call: it waits")
+            case ExecutionResult():
+                raise self._diverged("the end of the code")
+
+    def _take(self, call: FunctionCall) -> None:
+        """A call has come: one of the recording again, or a new one that has to wait."""
+        known = self._open.get(identity(call, self._recording.seed))
+        if not known:
+            own = _unused(call.call_id, self._taken)
+            self._name(call.call_id, own)
+            self._new.append(_with_id(call, own))
+            return
+        task = self._inner.trail(call.call_id).get("task")
+        recorded = next((k for k in known if k.trail.get("task") == task), known[0])
+        known.remove(recorded)
+        own = recorded.call.call_id
+        del self._missing[own]
+        self._name(call.call_id, own)
+        self._came[own] = _with_id(call, own)
+
+    def _is_time_for(self, group: tuple[int, list[RecordedAnswer]]) -> bool:
+        """Whether every call that was made before these answers has come again."""
+        first, answers = group
+        if any(answer.call_id in self._missing for answer in answers):
+            return False
+        if any(self._dropped_by.get(answer.call_id) in self._missing for answer in answers):
+            return False  # the code gave it up first: it must have gone on without it
+        while self._at < len(self._by_answers) and self._by_answers[self._at].call.call_id not in self._missing:
+            self._at += 1
+        return self._at == len(self._by_answers) or self._by_answers[self._at].answers >= first
+
+    def _name(self, inner_id: str, own_id: str) -> None:
+        self._taken.add(own_id)
+        if inner_id != own_id:
+            self._inner_ids[own_id], self._own_ids[inner_id] = inner_id, own_id
+
+    def _inward(self, answer: RecordedAnswer) -> RecordedAnswer:
+        inner = self._inner_ids.get(answer.call_id)
+        return answer if inner is None else replace(answer, call_id=inner)
+
+    def _outward(self, event: FunctionCall | Waiting | ExecutionResult) -> FunctionCall | Waiting | ExecutionResult:
+        match event:
+            case FunctionCall():
+                if event.call_id not in self._own_ids:
+                    self._name(event.call_id, _unused(event.call_id, self._taken))
+                return self._renamed(event)
+            case Waiting(pending=pending) if self._own_ids:
+                return Waiting(tuple(map(self._renamed, pending)))
+            case _:
+                return event
+
+    def _renamed(self, call: FunctionCall) -> FunctionCall:
+        own = self._own_ids.get(call.call_id)
+        return call if own is None else _with_id(call, own)
+
+    def _diverged(self, actual: str) -> ReplayDiverged:
+        first = next(iter(self._missing.values()), None)
+        line = _line(self._inner, self._new[0].call_id, self._inner_ids) if self._new else 0
+        return ReplayDiverged(expected=shown(first.call) if first else "", actual=actual, line=line)
+
+
+def _line(execution: CodeExecution, call_id: str, inner_ids: Mapping[str, str] | None = None) -> int:
+    line = execution.trail((inner_ids or {}).get(call_id, call_id)).get("line", 0)
+    return line if isinstance(line, int) else 0
+
+
+def _with_id(call: FunctionCall, call_id: str) -> FunctionCall:
+    return call if call.call_id == call_id else replace(call, call_id=call_id)
+
+
+def _unused(call_id: str, taken: set[str]) -> str:
+    """The id itself, or one like it that no call has: the code may number its calls otherwise than before."""
+    number, own = 0, call_id
+    while own in taken:
+        number += 1
+        own = f"{call_id}+{number}"
+    return own
+
+
+def _groups(recording: Recording) -> list[tuple[int, list[RecordedAnswer]]]:
+    """The answers as the code took them in: mostly one at a time; with each group the number of its first one."""
+    together = dict(pair for recorded in recording.calls for pair in _pairs(recorded, "together"))
+    groups: list[tuple[int, list[RecordedAnswer]]] = []
+    at, answers = 0, list(recording.answers)
+    while at < len(answers):
+        size = max(1, together.get(at + 1, 1))
+        groups.append((at + 1, answers[at : at + size]))
+        at += size
+    return groups
+
+
+def _pairs(recorded: RecordedCall, name: str) -> list[tuple[int, int]]:
+    """Pairs of numbers in a trail; the code may have written anything there."""
+    found = recorded.trail.get(name)
+    pairs = cast("list[Any]", found) if isinstance(found, list) else []
+    return [
+        (p[0], p[1]) for p in pairs if isinstance(p, list) and [type(n) for n in cast("list[Any]", p)] == [int, int]
+    ]
+
+
+def _texts(recorded: RecordedCall, name: str) -> list[str]:
+    found = recorded.trail.get(name)
+    return [t for t in cast("list[Any]", found) if isinstance(t, str)] if isinstance(found, list) else []
