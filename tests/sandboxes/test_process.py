@@ -273,7 +273,7 @@ async def test_no_folder_can_be_made() -> None:
 
 
 async def test_another_interpreter_has_its_site_packages() -> None:
-    code = "import sys, hatchway\n[sys.executable, sys.flags.isolated]"
+    code = "import sys, hatchway\n[sys.executable, sys.flags.no_user_site]"
     async with ProcessSandbox(python=sys.executable) as sandbox:
         assert (await run(sandbox, code)).output == [sys.executable, 1]
     async with ProcessSandbox() as plain:

@@ -59,13 +59,6 @@ class Recording:
     """Characters of `stdout` and `stderr` that were told already: they are not told again."""
     ran: float = 0.0
     """Seconds it had run; running it again has an allowance of its own."""
-    before: Sequence[Recording] = ()
-    """The earlier actions of its session, each to its end."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to repeat."""
-        return not self.calls and not self.before
 
 
 def identity(call: FunctionCall, seed: bytes) -> str:

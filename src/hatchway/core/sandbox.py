@@ -144,7 +144,7 @@ class CodeSession(ABC):
         """
 
     async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution | None:
-        """As `CodeSandbox.replay`, with the state kept; `recording.before` is for others to look at."""
+        """As `CodeSandbox.replay`, with the state kept."""
         return None
 
     async def dump(self) -> bytes | None:
@@ -213,6 +213,16 @@ class CodeSandbox(ABC):
     async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
         """The execution a `dump` came from, standing at its pending calls. None: not ours, damaged, expired."""
         return None
+
+    def replay_session(
+        self, actions: Sequence[Recording], *, limits: Limits | None = None
+    ) -> AbstractAsyncContextManager[CodeSession | None]:
+        """A session in which these actions are run again, each to its end. Gives None: this backend cannot.
+
+        Raises, when it is entered:
+            ReplayDiverged, CheckpointRefused: As `replay`.
+        """
+        return _no_session()
 
     def restore_session(self, checkpoint: bytes) -> AbstractAsyncContextManager[CodeSession | None]:
         """The session a `CodeSession.dump` came from; gives None when the bytes are not ours or damaged."""

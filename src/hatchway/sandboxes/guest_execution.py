@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from hatchway.core.calls import FunctionCall, Waiting, as_signature
@@ -24,26 +25,26 @@ from hatchway.core.errors import (
     TransportError,
 )
 from hatchway.core.limits import Limits
-from hatchway.core.recording import RecordedAnswer
+from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecutionResult, Tier, Usage
-from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
+from hatchway.core.sandbox import Functions, OnOutput
 from hatchway.core.transport import Completed, Failed
 from hatchway.sandboxes.beside import CallsBeside
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
+from hatchway.sandboxes.recorded import Origin, Said, dumped
+from hatchway.sandboxes.repeatable import Repeatable
 from hatchway.transports import messages
 from hatchway.transports.guest.wakeup import Wakeup
-from hatchway.transports.messages import Again
-from hatchway.transports.stdio import Said
-from hatchway.transports.transcript import Transcript
+from hatchway.transports.stdio import Said as Heard
 
 EOF_SECONDS = 0.05
 """A guest that closed its channel and is not dead after this is killed."""
 MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
 
 
-class GuestExecution(CodeExecution):
+class GuestExecution(Repeatable):
     """The handle of one action in a guest.
 
     Args:
@@ -80,6 +81,7 @@ class GuestExecution(CodeExecution):
         self._is_idle = self._is_silent = False
         self._is_alive = True  # the code runs, as far as anybody knows; an answer to dead code is dropped
         self._why: HatchwayError | None = None
+        self._origin: Origin | None = None
         self._end: ExecutionResult | HatchwayError | None = None
         self._stdout = self._stderr = ""
         self._is_told = False
@@ -90,18 +92,22 @@ class GuestExecution(CodeExecution):
         process.watch(limits, self._on_death)
         channel.listen(self._on_said)
 
-    async def begin(
-        self, code: str, functions: Functions, inputs: Mapping[str, Any] | None, again: Again | None = None
-    ) -> None:
-        """Order the guest to run the code; `again` is what it draws its randomness and time from.
+    async def begin(self, origin: Origin) -> None:
+        """Order the guest to run an action.
 
         Raises:
             ValueNotPortable: An input cannot cross; nothing runs.
         """
-        self._offered = functions
+        self._origin, action = origin, origin.recording
+        self._offered = action.functions
         try:
             await self._channel.execute(
-                code, functions, inputs or {}, self._limits, is_session=self._is_session, again=again
+                action.code,
+                action.functions,
+                action.inputs,
+                self._limits,
+                is_session=self._is_session,
+                again=origin.again(),
             )
         except TransportError:
             pass  # the guest is dead already; `next` tells how it died
@@ -203,6 +209,8 @@ class GuestExecution(CodeExecution):
 
     async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
         """As the contract says."""
+        if len(answers) == 1 or self._beside is not None:
+            return await super().provide_answers(answers)
         ids = [self._pending_id(answer.call_id) for answer in answers]
         sending = None
         try:
@@ -230,27 +238,24 @@ class GuestExecution(CodeExecution):
         """The code was led to where it stood before: from here on its time counts as if it had run so long."""
         self._clock.set(ran)
 
-    @property
-    def transcript(self) -> Transcript | None:
-        """What was said so far, while the code waits and everybody knows; None where nobody wrote it down.
+    def recording(self) -> Recording | None:
+        """The action with what was said so far; None where nobody wrote it down, or it is too much."""
+        transcript = self._channel.transcript
+        if transcript is None or transcript.is_dropped or self._origin is None or self._beside is not None:
+            return None
+        said = Said.of(transcript).recording(self._origin.recording)
+        return replace(said, printed=self._printed(), ran=self._clock.ran)
 
-        Raises:
-            RuntimeError: The execution is not waiting.
+    def dump(self, own_id: Callable[[str], str] = str) -> bytes | None:
+        """As the contract says: a process cannot be stored, but what it said can, and be said again.
+
+        Args:
+            own_id: The id by which others know a call.
         """
         if not self._is_idle or self._unread or not self._is_alive:
             raise RuntimeError("the execution is not waiting")
-        transcript = self._channel.transcript
-        return None if transcript is None or transcript.is_dropped else transcript
-
-    @property
-    def printed(self) -> Mapping[str, int]:
-        """How many characters of each stream were told so far."""
-        self._output.drain()
-        return self._output.told()
-
-    def dump(self) -> bytes | None:
-        """None: a process cannot be stored. Whoever started it knows how to repeat it (`replay.py`)."""
-        return None
+        recording, origin = self.recording(), self._origin
+        return None if recording is None or origin is None else dumped(recording, origin, own_id)
 
     async def cancel(self) -> None:
         """As the contract says."""
@@ -264,6 +269,11 @@ class GuestExecution(CodeExecution):
         """As `cancel`, for a reason that `next` tells."""
         self._strike(why)
         await self.cancel()
+
+    def _printed(self) -> Mapping[str, int]:
+        if self._end is None:
+            self._output.drain()
+        return self._output.told()
 
     def _pending_id(self, call_id: str | None) -> str:
         known = {} if self._is_told else self._pending
@@ -297,7 +307,7 @@ class GuestExecution(CodeExecution):
             self._clock.stand()
             self._came.wake()
 
-    def _on_said(self, batch: list[Said], claim: int | None) -> None:
+    def _on_said(self, batch: list[Heard], claim: int | None) -> None:
         """Take in what the guest says. It may say anything, at any time."""
         for said in batch:
             if not self._is_alive:

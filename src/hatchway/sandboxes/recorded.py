@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from hatchway.core import codec
 from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
@@ -18,10 +18,26 @@ from hatchway.transports import messages
 from hatchway.transports.messages import Again
 from hatchway.transports.transcript import Transcript
 
+Kind = Literal["execution", "session"]
 VERSION = "1"
 """Of the form of the bytes; bytes of another version are refused."""
-MOST_PAST_BYTES = 64 * 1024 * 1024
-"""A session whose earlier actions said more than this cannot be dumped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a guest's execution was started from."""
+
+    recording: Recording
+    """The action; what it said and was told before, when it is run again."""
+    backend: str
+    """Who can run it again."""
+    action: int = 0
+    """Its number in its session."""
+
+    def again(self) -> Again:
+        """What the guest is told so that it can be repeated; nothing of the seed itself."""
+        clock = [_numbers(recorded.trail.get("clock")) for recorded in self.recording.calls]
+        return Again(guest_seed(self.recording.seed, self.action), clock, bool(self.recording.calls))
 
 
 def fresh(
@@ -31,12 +47,6 @@ def fresh(
     return Recording(
         code=code, functions=functions, inputs=inputs or {}, limits=limits, seed=os.urandom(32), facts=facts
     )
-
-
-def again(recording: Recording, *, action: int = 0) -> Again:
-    """What a guest is told so that it does the same again; nothing of the seed itself."""
-    clock = [_numbers(recorded.trail.get("clock")) for recorded in recording.calls]
-    return Again(guest_seed(recording.seed, action), clock, bool(recording.calls))
 
 
 def check_facts(recording: Recording, here: Mapping[str, str]) -> None:
@@ -71,27 +81,44 @@ class Said:
         return replace(start, inputs=order["inputs"], calls=calls, answers=answers)
 
 
-def sealed(recording: Recording, *, backend: str, kind: str) -> bytes:
-    """A recording as signed bytes; the seed can be read by nobody but the key's owner."""
-    nonce = os.urandom(16)
-    return seal(codec.dumps({"nonce": nonce, **_packed(recording, nonce)}), _claims(backend, kind))
+def dumped(recording: Recording, origin: Origin, own_id: Callable[[str], str]) -> bytes:
+    """An execution as signed bytes, its calls under the ids by which others know them."""
+    calls = tuple(replace(c, call=replace(c.call, call_id=own_id(c.call.call_id))) for c in recording.calls)
+    answers = tuple(replace(answer, call_id=own_id(answer.call_id)) for answer in recording.answers)
+    trails = tuple(replace(c, trail=_renamed(c.trail, own_id)) for c in calls)
+    return sealed([replace(recording, calls=trails, answers=answers)], backend=origin.backend, kind="execution")
 
 
-def unsealed(checkpoint: bytes, *, backend: str, kind: str) -> Recording:
-    """The recording of signed bytes.
+def _renamed(trail: Mapping[str, Any], own_id: Callable[[str], str]) -> Mapping[str, Any]:
+    dropped = trail.get("dropped")
+    if not isinstance(dropped, list):
+        return trail
+    return {**trail, "dropped": [own_id(str(given_up)) for given_up in cast("list[Any]", dropped)]}
+
+
+def sealed(actions: Sequence[Recording], *, backend: str, kind: Kind) -> bytes:
+    """Recordings as signed bytes; their seeds can be read by nobody but the key's owner."""
+    packed: list[dict[str, Any]] = []
+    for recording in actions:
+        nonce = os.urandom(16)
+        packed.append({"nonce": nonce, **_packed(recording, nonce)})
+    return seal(codec.dumps(packed), _claims(backend, kind))
+
+
+def unsealed(checkpoint: bytes, *, backend: str, kind: Kind) -> list[Recording]:
+    """The recordings of signed bytes.
 
     Raises:
         CheckpointRefused: They are none of ours, damaged, signed with another key, or of another version.
     """
     payload, _ = unseal(checkpoint, _claims(backend, kind))
     try:
-        known = cast("dict[str, Any]", codec.loads(payload))
-        return _unpacked(known, known.pop("nonce"))
+        return [_unpacked(known, known.pop("nonce")) for known in cast("list[dict[str, Any]]", codec.loads(payload))]
     except (codec.Malformed, TransportError, TypeError, KeyError, ValueError) as e:
         raise CheckpointRefused(f"its shape is not known here: {e}") from e
 
 
-def _claims(backend: str, kind: str) -> dict[str, str]:
+def _claims(backend: str, kind: Kind) -> dict[str, str]:
     return {"backend": backend, "version": VERSION, "kind": kind}
 
 
@@ -108,7 +135,6 @@ def _packed(recording: Recording, nonce: bytes) -> dict[str, Any]:
         "answers": [messages.answer(answer, limit=recording.limits.value_bytes) for answer in recording.answers],
         "printed": dict(recording.printed),
         "ran": recording.ran,
-        "before": [_packed(earlier, nonce) for earlier in recording.before],
     }
 
 
@@ -118,7 +144,6 @@ def _unpacked(known: dict[str, Any], nonce: bytes) -> Recording:
     known["seed"] = masked(known["seed"], nonce)
     known["calls"] = tuple(_unpacked_call(packed) for packed in known["calls"])
     known["answers"] = tuple(_recorded_answer(frame) for frame in known["answers"])
-    known["before"] = tuple(_unpacked(earlier, nonce) for earlier in known["before"])
     return Recording(**known)
 
 
@@ -129,7 +154,8 @@ def _packed_call(recorded: RecordedCall) -> dict[str, Any]:
 
 
 def _unpacked_call(packed: dict[str, Any]) -> RecordedCall:
-    return RecordedCall(**{**packed, "call": FunctionCall(**packed["call"])})
+    packed["call"] = FunctionCall(**packed["call"])
+    return RecordedCall(**packed)
 
 
 def _recorded_call(line: bytes, seed: bytes) -> RecordedCall:

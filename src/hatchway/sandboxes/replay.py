@@ -16,9 +16,10 @@ from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeTime
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, identity
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution, OnOutput
+from hatchway.sandboxes.repeatable import Repeatable
 
 _SHOWN = 200
-Start = Callable[[OnOutput | None], Awaitable[CodeExecution]]
+Start = Callable[[OnOutput | None], Awaitable[Repeatable]]
 """Starts the recorded code from its beginning."""
 
 
@@ -87,7 +88,7 @@ class ReplayExecution(CodeExecution):
         recording: What it did before.
     """
 
-    def __init__(self, inner: CodeExecution, recording: Recording) -> None:
+    def __init__(self, inner: Repeatable, recording: Recording) -> None:
         self._inner = inner
         self._recording = recording
         self._open: dict[str, list[RecordedCall]] = {}
@@ -119,8 +120,7 @@ class ReplayExecution(CodeExecution):
         answered = {answer.call_id for answer in self._recording.answers}
         pending = [self._came[c.call.call_id] for c in self._recording.calls if c.call.call_id not in answered]
         self._fresh.extend([*pending, *self._new])
-        if (stands_at := getattr(self._inner, "stands_at", None)) is not None:
-            stands_at(self._recording.ran)
+        self._inner.stands_at(self._recording.ran)
 
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
         """As the contract says."""
@@ -156,6 +156,10 @@ class ReplayExecution(CodeExecution):
         """As the contract says."""
         return self._inner.ran
 
+    def recording(self) -> Recording | None:
+        """The action with what was said so far, in the code that runs now."""
+        return self._inner.recording()
+
     def own_id(self, inner_id: str) -> str:
         """The id by which the host knows a call of the code that runs now."""
         return self._own_ids.get(inner_id, inner_id)
@@ -164,7 +168,7 @@ class ReplayExecution(CodeExecution):
         """As the contract says."""
         if self._fresh:
             raise RuntimeError("the execution is not waiting")
-        return self._inner.dump()
+        return self._inner.dump(self.own_id)
 
     async def cancel(self) -> None:
         """As the contract says."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from hatchway.core.calls import FunctionCall, Waiting
 from hatchway.core.errors import CodeExecutionError, CodeLimitError, HatchwayError, SandboxCrashed
 from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecFile, ExecutionResult
-from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
+from hatchway.sandboxes.repeatable import Repeatable
 
 
-class FilesExecution(CodeExecution):
+class FilesExecution(Repeatable):
     """An execution in a jail with `/output`. A one-shot child is dead before its files are read.
 
     Args:
@@ -58,9 +60,30 @@ class FilesExecution(CodeExecution):
         """As the contract says."""
         await self._execution.provide_error(error, call_id=call_id)
 
-    def dump(self) -> bytes | None:
+    async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
         """As the contract says."""
-        return self._execution.dump()
+        await self._execution.provide_answers(answers)
+
+    def trail(self, call_id: str) -> Mapping[str, Any]:
+        """As the contract says."""
+        return self._execution.trail(call_id)
+
+    @property
+    def ran(self) -> float:
+        """As the contract says."""
+        return self._execution.ran
+
+    def recording(self) -> Recording | None:
+        """As `Repeatable` says."""
+        return self._execution.recording()
+
+    def stands_at(self, ran: float) -> None:
+        """As `Repeatable` says."""
+        self._execution.stands_at(ran)
+
+    def dump(self, own_id: Callable[[str], str] = str) -> bytes | None:
+        """As the contract says; running the code again writes its files again."""
+        return self._execution.dump(own_id)
 
     async def cancel(self) -> None:
         """As the contract says."""

@@ -34,6 +34,8 @@ class InterpreterFiles:
 
     executable: str
     """The real file: no virtual environment, no link."""
+    version: str
+    """As `"3.12"`."""
     binds: tuple[str, ...]
     """Files and directories shown read-only at their own paths."""
     links: tuple[tuple[str, str], ...]
@@ -67,6 +69,7 @@ def interpreter_files(python: str | None = None) -> InterpreterFiles:
     masks = _package_folders(binds)
     return InterpreterFiles(
         executable=told["executable"],
+        version=".".join(map(str, told["version"])),
         binds=tuple(binds),
         links=tuple((path, os.readlink(path)) for path in system if os.path.islink(path)),
         masks=tuple(masks),

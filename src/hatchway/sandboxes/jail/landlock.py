@@ -46,7 +46,7 @@ class LandlockedPython(Python):
     @property
     def argv(self) -> list[str]:
         """The command that starts it; what a plain spawner is given follows."""
-        return [self.executable, "-I", "-S", "-B", str(INSIDE / "landlocked.py"), self.description]
+        return [self.executable, "-s", "-S", "-B", str(INSIDE / "landlocked.py"), self.description]
 
 
 class LandlockedProcess(SupervisedProcess):
@@ -182,7 +182,9 @@ async def landlocked_spawner(launch: Launch) -> Spawner:
     for path in (*launch.granted, *launch.paths.read, *launch.paths.write):
         check_shown(path, is_writable=path in launch.paths.write)
     told = json.dumps(launch.landlock_message())
-    python = LandlockedPython(launch.interpreter.executable, False, not launch.is_command, description=told)
+    python = LandlockedPython(
+        launch.interpreter.executable, False, not launch.is_command, launch.hash_seed, description=told
+    )
     return await started(lambda: Spawner(python), Spawner.close)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from hatchway.core.errors import InvalidSetting
 from hatchway.core.grants import INPUT_ROOT, FileMount
 from hatchway.core.limits import Limits
 from hatchway.core.paths import PathRules
+from hatchway.core.signing import default_hash_seed
 from hatchway.sandboxes.jail.egress import PROXY_PORT, Egress
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.jail.system_files import system_files
@@ -66,7 +66,7 @@ class Launch:
     """Shown at their own paths."""
     is_command: bool = False
     """Children become programs instead of guests: the system's own directories are in sight."""
-    hash_seed: int = field(default_factory=lambda: secrets.randbelow(1 << 32))
+    hash_seed: int = field(default_factory=default_hash_seed)
     """`PYTHONHASHSEED` of the zygote and so of every child."""
 
     def __post_init__(self) -> None:

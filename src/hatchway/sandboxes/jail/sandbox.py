@@ -6,8 +6,10 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -17,6 +19,7 @@ from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mou
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.paths import PathRules
+from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
@@ -31,8 +34,14 @@ from hatchway.sandboxes.jail.walls import Walls
 from hatchway.sandboxes.packages.environment import environment_of
 from hatchway.sandboxes.packages.existing import site_packages
 from hatchway.sandboxes.packages.requirements import Packages
+from hatchway.sandboxes.past import Past
+from hatchway.sandboxes.recorded import Origin, check_facts, fresh
+from hatchway.sandboxes.replay import replayed
+from hatchway.sandboxes.restoring import restored, restored_session
 
 SPARES = 4
+OTHERS = 4
+"""Pools of other hash seeds kept at a time: recordings of other users come with theirs."""
 
 
 class JailSandbox(CodeSandbox):
@@ -92,6 +101,7 @@ class JailSandbox(CodeSandbox):
         )
         self._walls = Walls(self._launch, tier)
         self._pool = Pool(self._walls, spares)
+        self._others: dict[str, Pool] = {}
         self._running: set[GuestExecution] = set()
 
     @property
@@ -129,26 +139,62 @@ class JailSandbox(CodeSandbox):
         on_output: OnOutput | None = None,
     ) -> CodeExecution:
         """As the contract says, in a fresh sealed process."""
-        limits = limits or Limits()
-        child = await self._take(limits)
-        execution = await self._begin(child, code, functions, inputs, limits, on_output, is_session=False)
-        return execution if child.output is None else FilesExecution(execution, child, limits, is_session=False)
+        recording = fresh(code, functions, inputs, limits or Limits(), self.facts)
+        return await self._start(recording, on_output)
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
+        """As the contract says."""
+        check_facts(recording, self.facts)
+        return await replayed(recording, partial(self._start, recording), on_output)
+
+    async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
+        """As the contract says: the code is run again to where it stood."""
+        return await restored(checkpoint, self, on_output)
 
     @asynccontextmanager
     async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
         """As the contract says; one sealed process for all actions of the session."""
-        limits = limits or Limits()
-        session = JailSession(await self._take(limits), limits, self._begin)
+        async with self.replay_session((), limits=limits) as session:
+            yield session
+
+    @asynccontextmanager
+    async def replay_session(
+        self, actions: Sequence[Recording], *, limits: Limits | None = None
+    ) -> AsyncGenerator[CodeSession]:
+        """As the contract says."""
+        for action in actions:
+            check_facts(action, self.facts)
+        limits, facts = limits or Limits(), actions[0].facts if actions else self.facts
+        child = await self._take(limits, facts)
+        session = JailSession(child, limits, self._begin, Past(self.name, {**self.facts, **facts}))
         try:
+            await session.repeat(actions)
             yield session
         finally:
             await session.close()
+
+    @asynccontextmanager
+    async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
+        """As the contract says: its actions are run again."""
+        async with restored_session(checkpoint, self) as session:
+            yield session
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """As the contract says."""
+        return {
+            "python": self._launch.interpreter.version,
+            "hash_seed": str(self._launch.hash_seed),
+            "packages": ", ".join(self._environment.names),
+        }
 
     async def aclose(self) -> None:
         """As the contract says. The sandbox can be used again afterwards."""
         over = SandboxCrashed("the sandbox was closed while the code ran")
         await asyncio.gather(*(execution.abandon(over) for execution in tuple(self._running)))
         await self._pool.close()
+        while self._others:
+            await self._others.popitem()[1].close()
 
     @classmethod
     def probe(cls) -> Availability:
@@ -163,26 +209,36 @@ class JailSandbox(CodeSandbox):
         thread.join()
         return found[0]
 
-    async def _take(self, limits: Limits) -> JailedProcess:
+    async def _take(self, limits: Limits, facts: Mapping[str, str]) -> JailedProcess:
         if not self._environment.is_ready:
             await self._environment.ensure()
-        return await self._pool.take(Quota.of(limits))
+        return await (await self._pool_of(facts.get("hash_seed", ""))).take(Quota.of(limits))
+
+    async def _pool_of(self, hash_seed: str) -> Pool:
+        """The pool, or one whose interpreters have the hash seed of a recording made elsewhere."""
+        if not hash_seed.isdigit() or int(hash_seed) == self._launch.hash_seed:
+            return self._pool
+        if hash_seed not in self._others:
+            while len(self._others) >= OTHERS:
+                await self._others.pop(next(iter(self._others))).close()
+            walls = Walls(replace(self._launch, hash_seed=int(hash_seed)), self._walls.tier)
+            self._others[hash_seed] = Pool(walls, 0)
+        return self._others[hash_seed]
+
+    async def _start(self, recording: Recording, on_output: OnOutput | None) -> GuestExecution | FilesExecution:
+        child = await self._take(recording.limits, recording.facts)
+        execution = await self._begin(child, Origin(recording, self.name), on_output, is_session=False)
+        return (
+            execution if child.output is None else FilesExecution(execution, child, recording.limits, is_session=False)
+        )
 
     async def _begin(
-        self,
-        child: JailedProcess,
-        code: str,
-        functions: Functions,
-        inputs: Mapping[str, Any] | None,
-        limits: Limits,
-        on_output: OnOutput | None,
-        *,
-        is_session: bool,
+        self, child: JailedProcess, origin: Origin, on_output: OnOutput | None, *, is_session: bool
     ) -> GuestExecution:
         execution = GuestExecution(
             child,
             child.transport,
-            limits=limits,
+            limits=origin.recording.limits,
             tier=self._walls.tier or "landlock",
             is_session=is_session,
             on_output=on_output,
@@ -191,7 +247,7 @@ class JailSandbox(CodeSandbox):
         self._running.add(execution)
         if child.gateway is not None:
             child.gateway.serve_for(execution)
-        await execution.begin(code, functions, inputs)
+        await execution.begin(origin)
         return execution
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
+from hatchway.core.recording import Recording
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.jail.execution import FilesExecution
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
+from hatchway.sandboxes.past import Past
+from hatchway.sandboxes.replay import replayed
 
 GONE = "the session is gone: its interpreter died, was killed or was evicted"
 
@@ -21,11 +25,15 @@ class JailSession(CodeSession):
     Args:
         child: The process; it is killed by `close`.
         limits: The default of each action.
-        begin: Starts an action in the child.
+        begin: Starts an action in the child: `begin(child, origin, on_output, is_session=)`.
+        past: What it did.
     """
 
-    def __init__(self, child: JailedProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]]) -> None:
-        self._child, self._limits, self._begin = child, limits, begin
+    def __init__(
+        self, child: JailedProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]], past: Past
+    ) -> None:
+        self._child, self._limits, self._past = child, limits, past
+        self._begin = partial(begin, child, is_session=True)
         self._current: GuestExecution | None = None
 
     async def execute(
@@ -38,15 +46,24 @@ class JailSession(CodeSession):
         on_output: OnOutput | None = None,
     ) -> CodeExecution:
         """As the contract says."""
-        if self._current is not None and not self._current.is_over:
-            raise RuntimeError("the previous action of this session has not ended")
-        if self._child.is_dead:
-            raise SandboxCrashed(GONE, hint="open a new session")
-        limits = limits or self._limits
-        self._current = await self._begin(self._child, code, functions, inputs, limits, on_output, is_session=True)
-        if self._child.output is None:
-            return self._current
-        return FilesExecution(self._current, self._child, limits, is_session=True)
+        return await self._start(self._past.fresh(code, functions, inputs, limits or self._limits), on_output)
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
+        """As the contract says."""
+        return await replayed(recording, partial(self._start, recording), on_output)
+
+    async def repeat(self, actions: Sequence[Recording]) -> None:
+        """Run actions again, each to its end; the files they leave are handed back again only when they change.
+
+        Raises:
+            ReplayDiverged, CheckpointRefused: One of them went another way.
+        """
+        await self._past.repeat(actions, self._begin)
+
+    async def dump(self) -> bytes | None:
+        """As the contract says: what its actions said and were told, to be run again."""
+        self._check_idle()
+        return self._past.sealed()
 
     async def close(self) -> None:
         """Kill the child; it is dead when this returns."""
@@ -56,3 +73,16 @@ class JailSession(CodeSession):
         await self._child.wait_gone()
         if self._child.output is not None:
             self._child.output.close()
+
+    async def _start(self, recording: Recording, on_output: OnOutput | None) -> GuestExecution | FilesExecution:
+        self._check_idle()
+        self._current = await self._past.begin(recording, self._begin, on_output)
+        if self._child.output is None:
+            return self._current
+        return FilesExecution(self._current, self._child, recording.limits, is_session=True)
+
+    def _check_idle(self) -> None:
+        if self._current is not None and not self._current.is_over:
+            raise RuntimeError("the previous action of this session has not ended")
+        if self._child.is_dead:
+            raise SandboxCrashed(GONE, hint="open a new session")

@@ -7,8 +7,9 @@ import copy
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from hatchway.core.errors import HatchwayError, SandboxCrashed, SandboxUnavailab
 from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
+from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.core.transport import CallbackTransport
@@ -25,11 +27,15 @@ from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.packages.environment import environment_of
 from hatchway.sandboxes.packages.existing import installed, site_packages
 from hatchway.sandboxes.packages.requirements import Packages
+from hatchway.sandboxes.past import Past
 from hatchway.sandboxes.process.session import ProcessSession
 from hatchway.sandboxes.process.side_channel import SideChannel
 from hatchway.sandboxes.process.spawner import Python, running_spawner, spawner_for, this_python
 from hatchway.sandboxes.process.supervised import SupervisedProcess
 from hatchway.sandboxes.process.workspace import check_mounts, make_workspace, stage
+from hatchway.sandboxes.recorded import Origin, check_facts, fresh
+from hatchway.sandboxes.replay import replayed
+from hatchway.sandboxes.restoring import restored, restored_session
 
 UNSEALED = "unsealed: the code can do whatever this user can do"
 
@@ -97,17 +103,49 @@ class ProcessSandbox(CodeSandbox):
         on_output: OnOutput | None = None,
     ) -> CodeExecution:
         """As the contract says, in a fresh process."""
-        process = await self._take()
-        return await self._begin(process, code, functions, inputs, limits or Limits(), on_output, is_session=False)
+        recording = fresh(code, functions, inputs, limits or Limits(), self.facts)
+        return await self._begin(await self._take(), Origin(recording, self.name), on_output, is_session=False)
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
+        """As the contract says; calls that go by another transport are matched by the order the host saw."""
+        check_facts(recording, self.facts)
+
+        async def start(on_output: OnOutput | None) -> GuestExecution:
+            process = await self._take(recording)
+            return await self._begin(process, Origin(recording, self.name), on_output, is_session=False)
+
+        return await replayed(recording, start, on_output)
+
+    async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
+        """As the contract says: the code is run again to where it stood."""
+        return await restored(checkpoint, self, on_output)
 
     @asynccontextmanager
     async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
         """As the contract says; one process for all actions of the session."""
-        session = ProcessSession(await self._take(), self._begin, limits or Limits())
+        async with self.replay_session((), limits=limits) as session:
+            yield session
+
+    @asynccontextmanager
+    async def replay_session(
+        self, actions: Sequence[Recording], *, limits: Limits | None = None
+    ) -> AsyncGenerator[CodeSession]:
+        """As the contract says."""
+        for action in actions:
+            check_facts(action, self.facts)
+        process = await self._take(actions[0] if actions else None)
+        session = ProcessSession(process, self._begin, Past(self.name, self._facts_of(process)), limits or Limits())
         try:
+            await session.repeat(actions)
             yield session
         finally:
             await session.close()
+
+    @asynccontextmanager
+    async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
+        """As the contract says: its actions are run again."""
+        async with restored_session(checkpoint, self) as session:
+            yield session
 
     async def aclose(self) -> None:
         """As the contract says. The sandbox can be used again afterwards."""
@@ -134,17 +172,18 @@ class ProcessSandbox(CodeSandbox):
         thread.join()
         return found[0]
 
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """As the contract says."""
+        return {"python": self._python.version, "hash_seed": str(self._python.hash_seed)}
+
+    def _facts_of(self, process: SupervisedProcess) -> Mapping[str, str]:
+        return {**self.facts, "hash_seed": str(process.hash_seed)}
+
     async def _begin(
-        self,
-        process: SupervisedProcess,
-        code: str,
-        functions: Functions,
-        inputs: Mapping[str, Any] | None,
-        limits: Limits,
-        on_output: OnOutput | None,
-        *,
-        is_session: bool,
+        self, process: SupervisedProcess, origin: Origin, on_output: OnOutput | None, *, is_session: bool
     ) -> GuestExecution:
+        limits = origin.recording.limits
         channel = process.transport
         if self._transport is not None:
             channel = SideChannel(channel, self._transport(), value_bytes=limits.value_bytes)
@@ -158,17 +197,18 @@ class ProcessSandbox(CodeSandbox):
             on_end=lambda: self._running.discard(execution),
         )
         self._running.add(execution)
-        await execution.begin(code, functions, inputs)
+        await execution.begin(origin)
         return execution
 
-    async def _take(self) -> SupervisedProcess:
-        """A process nobody has used; another spare is made meanwhile."""
+    async def _take(self, recording: Recording | None = None) -> SupervisedProcess:
+        """A process nobody has used, as a recording needs it; another spare is made meanwhile."""
         if not self._environment.is_ready:
             await self._environment.ensure()
         self._sweep()
         while self._spares and not self._spares[-1].is_fresh:
             self._spares.pop().close()
-        process = self._spares.pop() if self._spares else await self._make()
+        python = self._python if recording is None else _like(self._python, recording)
+        process = self._spares.pop() if self._spares and python == self._python else await self._make(python)
         self._processes.add(process)
         if self._mounts:
             await asyncio.to_thread(stage, self._mounts, process.cwd)
@@ -178,12 +218,12 @@ class ProcessSandbox(CodeSandbox):
 
     async def _add_spare(self) -> None:
         try:
-            self._spares.append(await self._make())
+            self._spares.append(await self._make(self._python))
         except (OSError, HatchwayError):
             pass  # the next execution tries again, and tells
 
-    async def _make(self) -> SupervisedProcess:
-        spawner = running_spawner(self._python) or await asyncio.to_thread(spawner_for, self._python)
+    async def _make(self, python: Python) -> SupervisedProcess:
+        spawner = running_spawner(python) or await asyncio.to_thread(spawner_for, python)
         process = SupervisedProcess(spawner)
         try:
             await process.start(make_workspace(self._workspace_root), self._env, self._environment.folders)
@@ -200,6 +240,12 @@ class ProcessSandbox(CodeSandbox):
         self._running = {execution for execution in self._running if not execution.is_stranded}
         if self._refill is not None and self._refill.get_loop().is_closed():
             self._refill = None
+
+
+def _like(python: Python, recording: Recording) -> Python:
+    """The interpreter with the hash seed of a recording: sets of text come in the order they had."""
+    seed = recording.facts.get("hash_seed", "")
+    return replace(python, hash_seed=int(seed)) if seed.isdigit() else python
 
 
 async def _probe(cls: type[ProcessSandbox]) -> Availability:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
+from hatchway.core.recording import Recording
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.past import Past
 from hatchway.sandboxes.process.supervised import SupervisedProcess
+from hatchway.sandboxes.replay import replayed
 
 Begin = Callable[..., Awaitable[GuestExecution]]
-"""`begin(process, code, functions, inputs, limits, on_output, is_session=)`."""
+"""`begin(process, origin, on_output, is_session=)`."""
+GONE = "the session is gone: its interpreter died or was killed"
 
 
 class ProcessSession(CodeSession):
@@ -21,11 +26,13 @@ class ProcessSession(CodeSession):
     Args:
         process: Where they run; it is killed by `close`.
         begin: Starts an action in it.
+        past: What it did.
         limits: The default of each action.
     """
 
-    def __init__(self, process: SupervisedProcess, begin: Begin, limits: Limits) -> None:
-        self._process, self._begin, self._limits = process, begin, limits
+    def __init__(self, process: SupervisedProcess, begin: Begin, past: Past, limits: Limits) -> None:
+        self._process, self._past, self._limits = process, past, limits
+        self._begin = partial(begin, process, is_session=True)
         self._current: GuestExecution | None = None
         self._is_beginning = False
 
@@ -39,19 +46,24 @@ class ProcessSession(CodeSession):
         on_output: OnOutput | None = None,
     ) -> CodeExecution:
         """As the contract says."""
-        if self._is_beginning or (self._current is not None and not self._current.is_over):
-            raise RuntimeError("the previous action of this session has not ended")
-        if self._process.is_dead:
-            raise SandboxCrashed("the session is gone: its interpreter died or was killed", hint="open a new session")
-        self._is_beginning = True
-        try:
-            limits = limits or self._limits
-            self._current = await self._begin(
-                self._process, code, functions, inputs, limits, on_output, is_session=True
-            )
-        finally:
-            self._is_beginning = False
-        return self._current
+        return await self._start(self._past.fresh(code, functions, inputs, limits or self._limits), on_output)
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
+        """As the contract says."""
+        return await replayed(recording, partial(self._start, recording), on_output)
+
+    async def repeat(self, actions: Sequence[Recording]) -> None:
+        """Run actions again, each to its end.
+
+        Raises:
+            ReplayDiverged, CheckpointRefused: One of them went another way.
+        """
+        await self._past.repeat(actions, self._begin)
+
+    async def dump(self) -> bytes | None:
+        """As the contract says: what its actions said and were told, to be run again."""
+        self._check_idle()
+        return self._past.sealed()
 
     async def close(self) -> None:
         """Kill the process, and what runs in it."""
@@ -59,3 +71,18 @@ class ProcessSession(CodeSession):
             await self._current.abandon(SandboxCrashed("the session was left while the code ran"))
         self._process.kill()
         await self._process.wait_gone()
+
+    async def _start(self, recording: Recording, on_output: OnOutput | None) -> GuestExecution:
+        self._check_idle()
+        self._is_beginning = True
+        try:
+            self._current = await self._past.begin(recording, self._begin, on_output)
+        finally:
+            self._is_beginning = False
+        return self._current
+
+    def _check_idle(self) -> None:
+        if self._is_beginning or (self._current is not None and not self._current.is_over):
+            raise RuntimeError("the previous action of this session has not ended")
+        if self._process.is_dead:
+            raise SandboxCrashed(GONE, hint="open a new session")

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from hatchway.core.errors import SandboxUnavailable
+from hatchway.core.signing import default_hash_seed
 from hatchway.transports.stdio import GUEST
 
 INSIDE = Path(__file__).parent / "inside" / "__main__.py"
@@ -39,11 +40,19 @@ class Python:
     """Its site-packages are importable."""
     has_guest: bool = True
     """It loads the guest; without, it only starts programs."""
+    hash_seed: int = field(default_factory=default_hash_seed)
+    """Of every guest, so that sets of text come in the same order when an action is run again."""
 
     @property
     def argv(self) -> list[str]:
-        """The command that starts it."""
-        return [self.executable, "-I"] if self.has_site else [self.executable, "-I", "-S"]
+        """The command that starts it. Not isolated (`-I`), which would not read the hash seed; there is no other
+        variable to read, and the folder of the script is taken off the path by the script."""
+        return [self.executable, "-s"] if self.has_site else [self.executable, "-s", "-S"]
+
+    @property
+    def version(self) -> str:
+        """The version recordings depend on, or the executable where it is not this one."""
+        return "{}.{}".format(*sys.version_info[:2]) if self.executable == sys.executable else self.executable
 
 
 class Spawner:
@@ -54,7 +63,7 @@ class Spawner:
         ours, theirs = socket.socketpair()
         command = [*python.argv, str(INSIDE), str(theirs.fileno()), str(GUEST) if python.has_guest else ""]
         try:
-            self._process = _started(command, theirs.fileno())
+            self._process = _started(command, theirs.fileno(), python.hash_seed)
             theirs.close()
             ours.settimeout(START_SECONDS)
             _wait_until_ready(self._process, ours)
@@ -66,6 +75,7 @@ class Spawner:
         ours.setblocking(False)
         self._socket = ours
         self._numbers = count(1)
+        self.python = python
         self._owner = os.getpid()
 
     @property
@@ -146,11 +156,11 @@ async def send_with_fds(to: socket.socket, message: Mapping[str, Any], fds: Sequ
             await asyncio.sleep(RETRY_SECONDS)
 
 
-def _started(command: Sequence[str], fd: int) -> subprocess.Popen[bytes]:
+def _started(command: Sequence[str], fd: int, hash_seed: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command,
         pass_fds=[fd],
-        env=CLEAN_ENVIRONMENT,
+        env={**CLEAN_ENVIRONMENT, "PYTHONHASHSEED": str(hash_seed)},
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

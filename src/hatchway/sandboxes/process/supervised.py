@@ -48,6 +48,8 @@ class Supervised:
         control.setblocking(False)
         self._control = control.detach()
         self._theirs.append(their_control.detach())
+        self.hash_seed = spawner.python.hash_seed
+        """Of its interpreter."""
         self._half = b""
         self._reason = ""
         self._helper: asyncio.TimerHandle | None = None

@@ -1,6 +1,6 @@
 """The spawner of the landlock tier: the one of the process sandbox, whose guests seal themselves before they serve.
 
-`python -I -S landlocked.py DESCRIPTION SPAWNER FD GUEST`: the last three are what the plain spawner is started with.
+`python -s -S landlocked.py DESCRIPTION SPAWNER FD GUEST`: the last three are what the plain spawner is started with.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ TIOCSCTTY = 0x540E
 
 def main() -> None:
     """Become a spawner of sealed guests."""
+    del sys.path[0]  # the folder of this file
     description = json.loads(sys.argv[1])
     for name, folders in {**description["packages"], SPAWNER: [os.path.dirname(sys.argv[2])]}.items():
         package = types.ModuleType(name)
