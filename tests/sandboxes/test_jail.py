@@ -199,12 +199,18 @@ async def test_the_filter_kills_calls_of_another_architecture(jail: JailSandbox)
     assert died.value.message == "the interpreter died: killed by signal SIGSYS"
 
 
-async def test_the_hash_seed_is_one_per_jail_and_known(jail: JailSandbox) -> None:
+async def test_the_hash_seed_is_one_per_user_and_secret(
+    jail: JailSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for all processes of a user, so that a run can change between them; another user's is another."""
     first, second = [(await run(jail, "hash('x')")).output for _ in range(2)]
     async with JailSandbox() as other:
         third = (await run(other, "hash('x')")).output
-    assert first == second != third
-    assert jail.hash_seed != other.hash_seed
+    monkeypatch.setenv("HATCHWAY_KEY_FILE", str(tmp_path / "another.key"))
+    async with JailSandbox() as stranger:
+        fourth = (await run(stranger, "hash('x')")).output
+    assert first == second == third != fourth
+    assert jail.hash_seed == other.hash_seed != stranger.hash_seed
 
 
 async def test_random_numbers_differ_between_executions(jail: JailSandbox) -> None:
