@@ -22,6 +22,10 @@ PRINTS = {
         "failed:    thermometer KeyError: 'moon'\n"
         "code says: never mind: ToolError: KeyError: 'moon'\n"
     ),
+    "network.py": (
+        "request: GET\nrequest: DELETE\nrefused: only GET is allowed there\n"
+        "request: GET\nrefused: it is not among the allowed domains\noutput:  tea, cake\n"
+    ),
     "pull_loop.py": (
         "call:   add (20, 22)\ncall:   add ('one', 'two')\nstdout: caught: add takes numbers\noutput: 42\n"
     ),

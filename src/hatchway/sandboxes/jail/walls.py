@@ -13,6 +13,7 @@ from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.namespaces import NamespacesTier
 
 JailTier = Literal["namespaces", "landlock"]
+NO_SOCKETS = "without namespaces the code has no sockets: allowed domains are reached by fetch only"
 _log = logging.getLogger("hatchway")
 
 
@@ -83,7 +84,7 @@ class Walls:
         except (SandboxUnavailable, SandboxCrashed) as also:
             message = f"no wall can be built here. {refused.message}. {also.message}"
             raise SandboxUnavailable(message, hint=refused.hint) from also
-        self.weaker_because = f"{refused.message}; {refused.hint}"
+        self.weaker_because = f"{refused.message}; {refused.hint}; {NO_SOCKETS}"
         _log.warning("the jail holds by Landlock only: %s", self.weaker_because)
 
 
