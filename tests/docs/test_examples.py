@@ -8,6 +8,16 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTS = {
+    "code_agent.py": (
+        "model:  I will add them up.\n"
+        "code:   print(sum(i * i for i in range(11) if i % 2)\n"
+        "failed: SyntaxError\n"
+        "model:  A bracket is missing.\n"
+        "code:   print(sum(i * i for i in range(11) if i % 2))\n"
+        "output: 165\n"
+        "model:  The squares of the odd numbers up to 10 add up to 165.\n"
+        "answer: The squares of the odd numbers up to 10 add up to 165. (2 rounds)\n"
+    ),
     "hello.py": "printed: asked for 2 prices\noutput:  7.5\n",
     "parallel.py": f"lengths: {list(range(20))}\ncalls at one time: 20\n",
     "approval.py": "ada: sent 'lunch?'\nbob: sent 'lunch at noon?'\ncat: ToolDenied: on holiday\n",

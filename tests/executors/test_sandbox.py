@@ -125,7 +125,7 @@ async def test_a_session_that_was_killed_is_replaced_and_that_is_told() -> None:
         await executor.execute_code(CTX, CodeExecutionInput("x = 1", execution_id="s"))
         late = await executor.execute_code(CTX, CodeExecutionInput("while True: pass", execution_id="s"))
         after = await executor.execute_code(CTX, CodeExecutionInput("x", execution_id="s"))
-    assert late.stderr.splitlines()[-1] == "the state of this session is lost with it"
+    assert "the state of this session is lost with it" in late.stderr.splitlines()
     assert after.stderr.splitlines()[-1] == "NameError: name 'x' is not defined"
 
 
@@ -225,7 +225,7 @@ async def test_a_sandbox_without_files_says_so() -> None:
     async with SandboxCodeExecutor("monty") as executor:
         with pytest.raises(InvalidSetting) as refused:
             await executor.execute_code(CTX, CodeExecutionInput("1", input_files=(ExecFile(name="a", content=b""),)))
-    assert str(refused.value) == "the sandbox 'monty' has no file system for input files\nuse sandbox='jail'"
+    assert str(refused.value) == "the sandbox 'monty' has no place for input files\nuse sandbox='jail'"
 
 
 async def test_the_code_may_call_tools_and_asking_ones_are_denied_without_a_person() -> None:

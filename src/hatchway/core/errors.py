@@ -22,7 +22,8 @@ HatchwayError                      message, hint
 ├── SandboxUnavailable             the host cannot offer this sandbox here
 │   └── MissingExtra               the package of that backend is not installed
 ├── SandboxCrashed                 the sandbox's own machinery died, not the code
-└── TransportError                 the channel to the sandbox broke
+├── TransportError                 the channel to the sandbox broke
+└── RoundLimitReached              a model kept writing code past the rounds it had
 
 Three kinds, never mixed: the code failed (`CodeExecutionError`), a tool failed (`ToolError`, seen by the
 code only), the host failed (`SandboxUnavailable`, `SandboxCrashed`, `TransportError`).
@@ -232,6 +233,16 @@ class SandboxCrashed(HatchwayError):
 
 class TransportError(HatchwayError):
     """The channel between host and sandbox broke, and not because the code ended."""
+
+
+class RoundLimitReached(HatchwayError):
+    """A model kept writing code past the rounds it had; the last code was not run."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__(
+            f"the model still writes code after {rounds} round(s)", hint="raise max_rounds, or ask for less"
+        )
+        self.rounds = rounds
 
 
 def described(error: BaseException) -> Mapping[str, str]:

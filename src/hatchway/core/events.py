@@ -11,7 +11,11 @@ AgentEvent                     agent_id, run_id, at
 ├── RunPaused                  the run is stored and waits for decisions
 ├── RunResumed                 the run goes on, after a pause or a crash
 ├── CodeExecutionOutput        the action ended well
-└── RunFailed                  the action ended in an error
+├── RunFailed                  the action ended in an error
+├── ThoughtsChunk              a piece of what a model thinks, as it arrives
+├── Thoughts                   what it thought before a reply
+├── ResponseChunk              a piece of what a model says, as it arrives
+└── Response                   what it said in a reply
 """
 
 from __future__ import annotations
@@ -181,3 +185,31 @@ class RunFailed(AgentEvent):
     """The action ended in an error."""
 
     error: Exception
+
+
+@dataclass(frozen=True)
+class ThoughtsChunk(AgentEvent):
+    """A piece of what a model thinks, as it arrives."""
+
+    content: str
+
+
+@dataclass(frozen=True)
+class Thoughts(AgentEvent):
+    """What a model thought before a reply, whole."""
+
+    content: str
+
+
+@dataclass(frozen=True)
+class ResponseChunk(AgentEvent):
+    """A piece of what a model says, as it arrives."""
+
+    content: str
+
+
+@dataclass(frozen=True)
+class Response(AgentEvent):
+    """What a model said in a reply, whole; the last one of a turn is its answer."""
+
+    content: str

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hatchway.core.results import ExecFile
+    from hatchway.executors.conversation import Conversation, Turn
     from hatchway.executors.execution import CodeExecutionInput, CodeExecutionResult
     from hatchway.executors.executor import CodeExecutor, InvocationContext
+    from hatchway.executors.llm_agent import LlmAgent
     from hatchway.executors.local import LocalCodeExecutor
     from hatchway.executors.parts import CodeExecutionResultPart, ExecutableCodePart, Outcome
     from hatchway.executors.sandbox import SandboxCodeExecutor
@@ -18,18 +20,23 @@ __all__ = [
     "CodeExecutionResult",
     "CodeExecutionResultPart",
     "CodeExecutor",
+    "Conversation",
     "ExecFile",
     "ExecutableCodePart",
     "InvocationContext",
+    "LlmAgent",
     "LocalCodeExecutor",
     "Outcome",
     "SandboxCodeExecutor",
+    "Turn",
 ]
 
 _HOMES = {
     "core.results": ("ExecFile",),
+    "executors.conversation": ("Conversation", "Turn"),
     "executors.execution": ("CodeExecutionInput", "CodeExecutionResult"),
     "executors.executor": ("CodeExecutor", "InvocationContext"),
+    "executors.llm_agent": ("LlmAgent",),
     "executors.local": ("LocalCodeExecutor",),
     "executors.parts": ("CodeExecutionResultPart", "ExecutableCodePart", "Outcome"),
     "executors.sandbox": ("SandboxCodeExecutor",),

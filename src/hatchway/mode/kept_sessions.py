@@ -1,4 +1,4 @@
-"""The sessions of a stateful executor: by name, bounded in number, each used by one execution at a time."""
+"""Kept sessions: by name, bounded in number, each used by one action at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from hatchway.core.errors import SandboxUnavailable
-from hatchway.executors.file_exchange import FileExchange
+from hatchway.mode.file_exchange import FileExchange
 from hatchway.mode.mode import CodeMode
 from hatchway.mode.session import ModeSession
 
@@ -27,7 +27,7 @@ class KeptSession:
     """Its interpreter is dead or not to be trusted: nobody gets it any more."""
 
 
-class Sessions:
+class KeptSessions:
     """Kept interpreters by name. Past `most`, the one that was used longest ago is closed.
 
     Args:
