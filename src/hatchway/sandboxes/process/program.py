@@ -108,7 +108,7 @@ class ProgramSupervisor:
                 self._is_reusable = True  # the last word of one that was killed itself is another's, without this one
                 self._help_after(STUCK_SECONDS)
             case b"dead":
-                self._end(death_of(int(rest), self._reason))
+                self._end(death_of(int(rest.split()[0]), self._reason))
             case b"failed":
                 self._is_reusable = True
                 self._end(SandboxUnavailable(f"the program cannot be started: {json.loads(rest)}"))
