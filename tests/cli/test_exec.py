@@ -1,6 +1,7 @@
 """`hatchway exec`: what it prints, how it asks, how it ends."""
 
 import os
+import zipfile
 from typing import Any
 
 import pytest
@@ -148,3 +149,67 @@ def test_ctrl_c_ends_a_run_and_a_question(hatchway: Any, at_terminal: Any) -> No
     assert (spinning.end(), asking.end()) == (130, 130)
     assert "Interrupted." in spinning.text
     assert "Traceback" not in spinning.text + asking.text
+
+
+PICTURE = """
+class Picture:
+    def _repr_png_(self): return b"\\x89PNG\\r\\n\\x1a\\n" + b"x"
+    def __repr__(self): return "<picture>"
+display(Picture())
+print("shown")
+Picture()
+"""
+
+
+def test_pictures_are_written_into_a_folder_and_over_nothing(hatchway: Any) -> None:
+    code = hatchway.file("a.py", PICTURE)
+    for _ in range(2):
+        ran = hatchway("exec", code, "--sandbox", "process", "--images", "out")
+        assert (ran.stdout, ran.returncode) == ("shown\n", 0)
+    assert "▣ wrote out/display-1-2.png" in ran.stderr
+    names = sorted(path.name for path in (hatchway.cwd / "out").iterdir())
+    assert names == ["display-1-2.png", "display-1.png", "display-2-2.png", "display-2.png"]
+    assert (hatchway.cwd / "out" / "display-1.png").read_bytes() == b"\x89PNG\r\n\x1a\nx"
+
+
+def test_without_a_folder_it_says_how_to_keep_them(hatchway: Any) -> None:
+    code = hatchway.file("a.py", PICTURE)
+    ran = hatchway("exec", code, "--sandbox", "process")
+    assert "▣ display-1.png (9 bytes) is not kept: give a folder with --images" in ran.stderr
+    shown = hatchway.json("exec", code, "--sandbox", "process", "--json", "--images", "out")["displays"]
+    assert [(d["name"], d["mime_type"], d["text"], d["path"]) for d in shown] == [
+        ("display-1.png", "image/png", "<picture>", "out/display-1.png"),
+        ("display-2.png", "image/png", "<picture>", "out/display-2.png"),
+    ]
+
+
+def test_a_folder_that_cannot_be_written_to(hatchway: Any) -> None:
+    hatchway.file("out", "a file")
+    ran = hatchway("exec", hatchway.file("a.py", PICTURE), "--sandbox", "process", "--images", "out")
+    assert ran.returncode != 0
+    assert "--images out: File exists" in ran.stderr
+
+
+def test_packages_are_built_with_progress_on_stderr(hatchway: Any) -> None:
+    with zipfile.ZipFile(hatchway.cwd / "small-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("small.py", "ONE = 1\n")
+        wheel.writestr("small-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1.0\n")
+        wheel.writestr("small-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("small-1.0.dist-info/RECORD", "")
+    here = str(hatchway.cwd)
+    uv = {"UV_FIND_LINKS": here, "UV_OFFLINE": "1", "UV_CACHE_DIR": f"{here}/uv", "HATCHWAY_CACHE": f"{here}/cache"}
+    code = hatchway.file("a.py", "import small\nsmall.ONE")
+    ran = hatchway("exec", code, "--sandbox", "process", "--packages", "small==1.*", **uv)
+    assert (ran.stdout, ran.returncode) == ("1\n", 0), ran.stderr
+    assert "packages: building an environment with small==1.*; it is kept in" in ran.stderr
+    assert "packages:  + small==1.0" in ran.stderr
+    assert hatchway("exec", code, "--sandbox", "process", "--packages", "small==1.*", **uv).stderr == ""
+    missing = hatchway("exec", code, "--sandbox", "process", "--packages", "small==2", **uv)
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert "the packages cannot be installed: small==2" in missing.stderr
+
+
+def test_a_sandbox_without_packages_says_so(hatchway: Any) -> None:
+    ran = hatchway("exec", "-", "--sandbox", "monty", "--packages", "pandas", stdin="1")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "the sandbox 'monty' does not take packages" in ran.stderr

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from hatchway import CodeMode, Deny, tool
+from hatchway import ApprovalRequired, CodeMode, Deny, tool
 from hatchway.core.events import (
     AgentEvent,
     ApprovalRequest,
     CallDecided,
     CallFailed,
     CallStarted,
+    CodeExecutionDisplay,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
     RunFailed,
@@ -105,3 +106,30 @@ async def test_a_listener_sees_the_events_of_plain_runs(sandbox: str) -> None:
     async with CodeMode(sandbox, tools=[add], on_event=seen.append) as mode:
         await mode.run("add(1, 2)")
     assert [type(e) for e in seen] == [RunStarted, CallStarted, ToolOutput, CodeExecutionOutput]
+
+
+async def test_displays_are_events_and_come_once_over_a_pause() -> None:
+    code = (
+        "class Html:\n    def _repr_html_(self): return '<b/>'\n    def __repr__(self): return 'bold'\n"
+        "display(Html())\nask()\nHtml()"
+    )
+    told: list[str] = []
+
+    def on_event(event: AgentEvent) -> None:
+        if isinstance(event, CodeExecutionDisplay):
+            told.append(event.display.name)
+        elif isinstance(event, CodeExecutionOutput):
+            told.append(f"{event.text!r}")
+
+    @tool(approval="ask")
+    def ask() -> None:
+        """Ask."""
+
+    async with CodeMode("process", tools=[ask], on_event=on_event) as mode:
+        with pytest.raises(ApprovalRequired) as paused:
+            await mode.run(code)
+        assert told == ["display-1.html"]
+        [call] = paused.value.pending
+        result = await mode.resume(paused.value.run_id, {call.call_id: True})
+    assert told == ["display-1.html", "display-2.html", "'bold\\nbold\\n'"]
+    assert [display.name for display in result.displays] == ["display-1.html", "display-2.html"]

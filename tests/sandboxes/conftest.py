@@ -10,6 +10,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,19 @@ def make_jail(tier: str, reachable_python: str | None) -> Callable[..., JailSand
     """Makes jails in that tier."""
     python = reachable_python if tier == "landlock" else None
     return lambda **settings: JailSandbox(tier=tier, python=python, **settings)  # type: ignore
+
+
+@pytest.fixture
+def environment_python(open_path: Path, reachable_python: str | None) -> str:
+    """The interpreter of an environment that has what the tests have, in a place every uid gets to."""
+    prefix, version = open_path / "environment", f"python3.{sys.version_info.minor}"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib" / version).mkdir(parents=True)
+    found = find_spec("PIL")
+    assert found is not None
+    assert found.origin is not None
+    (prefix / "lib" / version / "site-packages").symlink_to(Path(found.origin).parents[1])
+    base = reachable_python or sys._base_executable  # type: ignore[attr-defined]
+    (prefix / "pyvenv.cfg").write_text(f"home = {Path(base).parent}\n")
+    (prefix / "bin" / "python").symlink_to(base)
+    return str(prefix / "bin" / "python")

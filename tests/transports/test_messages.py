@@ -1,5 +1,6 @@
 """Messages from a guest: whatever bytes come, a checked message or a TransportError goes on."""
 
+import base64
 import json
 from typing import Any
 
@@ -9,11 +10,27 @@ from hypothesis import strategies as st
 
 from hatchway.core.calls import FunctionCall, FunctionSignature
 from hatchway.core.errors import TransportError
-from hatchway.core.transport import Completed, Failed, Idle
+from hatchway.core.transport import Completed, Displayed, Failed, Idle
 from hatchway.transports import messages
 
-KEYS = ("type", "call_id", "function_name", "args", "kwargs", "idle", "answers", "output", "kind", "message", "$", "v")
-TYPES = ("function_call", "idle", "execution_complete", "execution_failed", "ready", "execute", "")
+KEYS = (
+    "type",
+    "call_id",
+    "function_name",
+    "args",
+    "kwargs",
+    "idle",
+    "answers",
+    "output",
+    "kind",
+    "message",
+    "mime_type",
+    "data",
+    "text",
+    "$",
+    "v",
+)
+TYPES = ("display", "function_call", "idle", "execution_complete", "execution_failed", "ready", "execute", "")
 SCALARS = (
     st.none()
     | st.booleans()
@@ -33,7 +50,7 @@ def test_anything_is_a_checked_message_or_refused(line: bytes) -> None:
         message, idle = messages.parse(line)
     except TransportError:
         return
-    assert message is None or isinstance(message, FunctionCall | Idle | Completed | Failed)
+    assert message is None or isinstance(message, FunctionCall | Idle | Displayed | Completed | Failed)
     assert idle is None or idle >= 0
 
 
@@ -94,3 +111,34 @@ def test_odd_ids_are_quoted_in_answers() -> None:
     for call_id in ('a"b', "a\\b", "a b", "{}"):
         assert json.loads(messages.result(call_id, 1, limit=100)) == {"type": "result", "call_id": call_id, "value": 1}
         assert json.loads(messages.error(call_id, ValueError()))["call_id"] == call_id
+
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+
+
+def test_a_display_is_what_it_says_it_is() -> None:
+    shown = {"type": "display", "mime_type": "image/png", "data": {"$": "bytes", "v": PNG}, "text": "<a>"}
+    message, _ = messages.parse(json.dumps(shown).encode())
+    assert message == Displayed(mime_type="image/png", content=b"\x89PNG\r\n\x1a\nrest", text="<a>")
+    message, _ = messages.parse(b'{"type":"display","mime_type":"text/html","data":"\\u00fc\\ud800","text":""}')
+    assert message == Displayed(mime_type="text/html", content="ü?".encode(), text="")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"mime_type": "text/x-python"}, "a display without a proper type or text"),
+        ({"mime_type": ["image/png"]}, "a display without a proper type or text"),
+        ({"mime_type": "image/jpeg"}, "a display that is not image/jpeg"),
+        ({"mime_type": "image/webp"}, "a display that is not image/webp"),
+        ({"mime_type": "text/html"}, "a display without its text"),
+        ({"data": "text"}, "a display that is not image/png"),
+        ({"data": None}, "a display that is not image/png"),
+        ({"text": 5}, "a display without a proper type or text"),
+    ],
+)
+def test_a_display_that_is_not(change: dict[str, Any], told: str) -> None:
+    shown = {"type": "display", "mime_type": "image/png", "data": {"$": "bytes", "v": PNG}, "text": "", **change}
+    with pytest.raises(TransportError) as refused:
+        messages.parse(json.dumps(shown).encode())
+    assert refused.value.message == told

@@ -31,6 +31,7 @@ CODES = "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANING.i
 @click.option("--tools", multiple=True, metavar="MODULE|FILE.py", help="Offer the functions in it to the code.")
 @sandbox_option
 @click.option("--packages", multiple=True, metavar="NAME", help="Let the code import it, such as 'pandas==2.*'.")
+@click.option("--images", metavar="DIR", help="Write pictures and tables the code shows into this folder.")
 @yes_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.option(
@@ -48,12 +49,14 @@ def exec_(
     tools: tuple[str, ...],
     sandbox: str,
     packages: tuple[str, ...],
+    images: str | None,
     yes: bool,
     as_json: bool,
     timeout: float,
 ) -> None:
     """Run one file of Python as an action."""
     # imported here: completion and --help read this file too, and stay quick
+    from hatchway.cli.pictures import Pictures
     from hatchway.cli.report import JsonReport, TextReport
     from hatchway.cli.tool_modules import import_from_here, load_tools
     from hatchway.core.limits import Limits
@@ -61,7 +64,8 @@ def exec_(
 
     if ":" in sandbox:
         import_from_here()
-    report = JsonReport() if as_json else TextReport()
+    pictures = Pictures(images)
+    report = JsonReport(pictures) if as_json else TextReport(pictures)
     with report:
         code = _source(file)
         offered = [tool for source in tools for tool in load_tools(source)]

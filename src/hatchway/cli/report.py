@@ -11,6 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from hatchway.cli.display import make_console, neutral
 from hatchway.cli.exits import Exit, exit_for
+from hatchway.cli.pictures import Pictures
 from hatchway.cli.view import View
 from hatchway.core.errors import CodeExecutionError, HatchwayError, described
 from hatchway.core.events import (
@@ -18,6 +19,7 @@ from hatchway.core.events import (
     CallDecided,
     CallFailed,
     CallStarted,
+    CodeExecutionDisplay,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
     RunFailed,
@@ -53,7 +55,8 @@ class Report(ABC):
 class TextReport(Report):
     """The code's output on stdout, everything else on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, pictures: Pictures) -> None:
+        self._pictures = pictures
         self._view = View(make_console(stderr=True))
 
     def show(self, event: AgentEvent) -> None:
@@ -61,6 +64,8 @@ class TextReport(Report):
         match event:
             case CodeExecutionOutputChunk(text=text, stream=stream):
                 click.echo(neutral(text), nl=False, err=stream == "stderr")
+            case CodeExecutionDisplay(display=display):
+                self._view.note(self._pictures.take(display))
             case CodeExecutionOutput(result=result):
                 if result is not None and result.output is not None:
                     click.echo(neutral(repr(result.output)))
@@ -71,7 +76,8 @@ class TextReport(Report):
 class JsonReport(Report):
     """One object, printed at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, pictures: Pictures) -> None:
+        self._pictures = pictures
         self._about: dict[str, Any] = {"run_id": "", "sandbox": "", "tier": ""}
         self._calls: dict[str, dict[str, Any]] = {}
         self._gave: dict[str, Any] = {"output": None, "stdout": "", "stderr": ""}
@@ -84,6 +90,8 @@ class JsonReport(Report):
                 self._about = {"run_id": run_id, "sandbox": sandbox, "tier": tier}
             case CodeExecutionOutputChunk(text=text, stream=stream):
                 self._gave[stream] += text
+            case CodeExecutionDisplay(display=display):
+                self._pictures.take(display)
             case CallStarted(call=call) | CallDecided(call=call):
                 self._call(call.call_id, call.function_name).update(args=dict(call.kwargs))
             case ToolOutput():
@@ -121,6 +129,7 @@ class JsonReport(Report):
             self._gave |= {"stdout": self._error.stdout, "stderr": self._error.stderr}
         error = None if self._error is None else _error_object(self._error)
         whole = {"state": self.exit.name.lower(), **self._gave, "error": error, "calls": list(self._calls.values())}
+        whole["displays"] = self._pictures.told
         plain = {**whole, **self._about}
         return to_jsonable_python(plain, fallback=repr, bytes_mode="base64", inf_nan_mode="strings")
 

@@ -12,6 +12,7 @@ from hatchway.core.events import (
     CallDecided,
     CallFailed,
     CallStarted,
+    CodeExecutionDisplay,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
     RunFailed,
@@ -42,6 +43,8 @@ class View:
                 self._end_line()
             case CodeExecutionOutputChunk(text=text, stream=stream):
                 self.output(text, stream)
+            case CodeExecutionDisplay(display=display):
+                self.note(f"{display.name}  {neutral(display.text).partition(chr(10))[0][:80]}")
             case ToolOutput():
                 self._call_line("✓", "green", event.tool_name, event.call_id, value_text(event.content), event.seconds)
             case CallFailed():
@@ -56,6 +59,11 @@ class View:
                 self._print((neutral(str(error)), "red"))
             case _:
                 pass
+
+    def note(self, text: str) -> None:
+        """Print a line of our own."""
+        self._end_line()
+        self._print(("  ▣ ", "blue"), neutral(text))
 
     def output(self, text: str, stream: str) -> None:
         """Print a piece of the code's own output behind the gutter; a piece may end in the middle of a line."""

@@ -57,5 +57,7 @@ class CodeConstraints:
     """The code can open network connections."""
     filesystem: bool = True
     """The code can write files, if only scratch ones."""
+    displays: bool = False
+    """What the code shows comes out: `display(value)`, figures, images; see `ExecutionResult.displays`."""
     additional_instructions: str = ""
     """What the flags do not say, for the model."""

@@ -1,7 +1,7 @@
 """Every error Hatchway raises, in one tree.
 
 HatchwayError                      message, hint
-├── CodeExecutionError             the model's code failed: stdout, stderr, files, calls, traceback so far
+├── CodeExecutionError             the model's code failed: stdout, stderr, files, displays, calls so far
 │   ├── CodeSyntaxError            it does not parse
 │   ├── CodeTypeError              the type check before the run refused it
 │   ├── CodeRuntimeError           it raised, or its interpreter died
@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hatchway.core.calls import CallRecord, FunctionCall
-    from hatchway.core.results import ExecFile
+    from hatchway.core.results import Display, ExecFile
 
 
 class HatchwayError(Exception):
@@ -61,6 +61,7 @@ class CodeExecutionError(HatchwayError):
         stdout: Everything printed so far.
         stderr: Everything written to stderr so far.
         files: Output files collected so far.
+        displays: Pictures and other things shown so far.
         calls: The tool calls the code had made, with their outcomes.
         hint: What the author of the code can change.
     """
@@ -72,6 +73,7 @@ class CodeExecutionError(HatchwayError):
         stdout: str = "",
         stderr: str = "",
         files: Sequence[ExecFile] = (),
+        displays: Sequence[Display] = (),
         calls: Sequence[CallRecord] = (),
         hint: str = "",
     ) -> None:
@@ -79,7 +81,13 @@ class CodeExecutionError(HatchwayError):
         self.stdout = stdout
         self.stderr = stderr
         self.files = tuple(files)
+        self.displays = tuple(displays)
         self.calls = tuple(calls)
+
+    @property
+    def images(self) -> tuple[Display, ...]:
+        """The pictures among the displays."""
+        return tuple(display for display in self.displays if display.mime_type.startswith("image/"))
 
 
 class CodeSyntaxError(CodeExecutionError):

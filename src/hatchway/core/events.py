@@ -3,6 +3,7 @@
 AgentEvent                     agent_id, run_id, at
 ├── RunStarted                 an action begins
 ├── CodeExecutionOutputChunk   a piece of output, as it arrives
+├── CodeExecutionDisplay       a picture or table the code showed, as it arrives
 ├── CallStarted                a call passed the gate and its tool begins
 ├── ApprovalRequest            a call waits for a decision; answer it with `approve`
 ├── CallDecided                somebody (tool, rule, callback, person) decided about a call
@@ -30,7 +31,7 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, as_decision
 
 if TYPE_CHECKING:
-    from hatchway.core.results import ExecFile, ExecutionResult
+    from hatchway.core.results import Display, ExecFile, ExecutionResult
 
 T = TypeVar("T")
 
@@ -85,6 +86,13 @@ class CodeExecutionOutputChunk(AgentEvent):
 
 
 @_filled_at_once
+@dataclass(frozen=True)
+class CodeExecutionDisplay(AgentEvent):
+    """A picture, table or formula the code showed, as it arrives."""
+
+    display: Display
+
+
 @dataclass(frozen=True)
 class CallStarted(AgentEvent):
     """A call passed the gate and its tool begins."""

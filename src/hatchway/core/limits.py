@@ -39,6 +39,10 @@ class Limits:
     """Scratch files, and files in `/output`."""
     output_files: int = 100
     """Files in `/output` that are handed back."""
+    displays: int = 100
+    """Pictures, tables and the like that the code shows."""
+    display_bytes: int = 32 * MIB
+    """Bytes of all of them together; a single one must also fit into `value_bytes` as base64."""
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import mimetypes
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -60,6 +61,32 @@ def guessed_type(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Display(ExecFile):
+    """Something the code showed: a picture, a table, a formula. Named by the host, `display-1.png` and so on."""
+
+    text: str = ""
+    """Its `repr`, for whoever cannot show it."""
+
+
+DISPLAY_TYPES = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/gif": ".gif",
+    "image/webp": ".webp",
+    "image/svg+xml": ".svg",
+    "text/html": ".html",
+    "text/markdown": ".md",
+    "text/latex": ".tex",
+}
+"""The kinds of things code can show, and how their files are named."""
+
+
+def pictures(displays: Sequence[Display]) -> tuple[Display, ...]:
+    """Those that are pictures."""
+    return tuple(display for display in displays if display.mime_type.startswith("image/"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What an execution took."""
 
@@ -87,6 +114,8 @@ class ExecutionResult:
     """Files the code left in `/output`."""
     images: tuple[ExecFile, ...] = ()
     """Pictures the code displayed, in order."""
+    displays: tuple[Display, ...] = ()
+    """Everything the code displayed, in order: the pictures, and tables and formulas as HTML, Markdown or LaTeX."""
     usage: Usage = field(default_factory=Usage)
     """Time, memory and calls."""
     tier: Tier = "process"

@@ -14,12 +14,14 @@ from hatchway.core.constraints import CodeConstraints
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.recording import RecordedAnswer, Recording
-from hatchway.core.results import ExecutionResult, Tier
+from hatchway.core.results import Display, ExecutionResult, Tier
 
 Functions = Sequence[FunctionSignature | str]
 """What the code may call; a bare name is a sync function of any arguments."""
 OnOutput = Callable[[Literal["stdout", "stderr"], str], None]
 """Called on the event loop with each piece of output as it arrives."""
+OnDisplay = Callable[[Display], None]
+"""Called on the event loop with each thing the code shows, as it arrives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,12 @@ class CodeExecution(ABC):
         A driver uses it to answer a lone call without scheduling a task for it. Default: None.
         """
         return None
+
+    def watch_displays(self, on_display: OnDisplay) -> None:
+        """Have each thing the code shows told as it arrives; what has come already is told at once.
+
+        Default: nothing is told; the result has all of them, where the backend has any.
+        """
 
     @abstractmethod
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:

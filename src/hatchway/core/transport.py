@@ -54,7 +54,19 @@ class Failed:
     """The traceback, with the code's own class and line numbers."""
 
 
-Received = FunctionCall | Idle | Completed | Failed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Displayed:
+    """The code showed something."""
+
+    mime_type: str
+    """One of `DISPLAY_TYPES`; the content begins as such a thing does."""
+    content: bytes
+    """The whole of it."""
+    text: str
+    """Its `repr`."""
+
+
+Received = FunctionCall | Idle | Displayed | Completed | Failed
 """Everything a guest can say. None of it carries authority."""
 
 
@@ -115,7 +127,7 @@ class CallbackTransport(ABC):
             match await self.receive():
                 case FunctionCall() as call:
                     return call
-                case Idle():
+                case Idle() | Displayed():
                     continue
                 case Completed() | Failed():
                     raise EOFError("the code ended without another call")
@@ -132,7 +144,7 @@ class CallbackTransport(ABC):
             match await self.receive():
                 case FunctionCall() as call:
                     raise RuntimeError(f"the code called {call.function_name}: answer call {call.call_id} first")
-                case Idle():
+                case Idle() | Displayed():
                     continue
                 case Completed(output=output):
                     return ExecutionResult(output=output)

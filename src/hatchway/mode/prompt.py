@@ -8,6 +8,9 @@ from importlib.resources import files
 
 from hatchway.core.constraints import CodeConstraints
 
+MOST_PACKAGES = 60
+"""Packages named in a prompt."""
+
 
 def build_code_mode_prompt(*, signatures: Sequence[str], constraints: CodeConstraints) -> str:
     """Instructions for writing code actions.
@@ -35,8 +38,16 @@ def _python(constraints: CodeConstraints) -> str:
     if constraints.modules is not None:
         lines.append(f"- Import only: {', '.join(constraints.modules)}.")
     if constraints.packages:
-        lines.append(f"- Installed packages: {', '.join(constraints.packages)}.")
+        lines.append(f"- Installed packages: {_named(constraints.packages)}.")
+    if constraints.displays:
+        lines.append(_text("displays"))
     return "\n".join(lines)
+
+
+def _named(packages: Sequence[str]) -> str:
+    """The packages in one line; of a large environment only the first."""
+    more = len(packages) - MOST_PACKAGES
+    return ", ".join(packages[:MOST_PACKAGES]) + (f" and {more} more" if more > 0 else "")
 
 
 @cache

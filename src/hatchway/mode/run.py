@@ -12,6 +12,7 @@ from hatchway.core.calls import FunctionSignature
 from hatchway.core.decisions import Decision
 from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeRuntimeError
 from hatchway.core.events import (
+    CodeExecutionDisplay,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
     RunFailed,
@@ -19,7 +20,7 @@ from hatchway.core.events import (
     RunStarted,
 )
 from hatchway.core.limits import Limits
-from hatchway.core.results import ExecutionResult
+from hatchway.core.results import Display, ExecutionResult
 from hatchway.core.sandbox import CodeExecution, CodeSandbox, CodeSession
 from hatchway.gate.limits import CallBudget
 from hatchway.journal.memory import MemoryJournal, RunRecord
@@ -49,6 +50,7 @@ class Run:
     record: RunRecord
     journal: MemoryJournal
     _loop: PullLoop | None = field(default=None, init=False)
+    _shown: set[str] = field(default_factory=set[str], init=False)
 
     async def start(self, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult | Paused:
         """Start the code and drive it to its end or to a pause."""
@@ -87,6 +89,7 @@ class Run:
         execution = await self.where.execute(
             code, self.signatures, inputs=inputs, limits=self.limits, on_output=self._output
         )
+        execution.watch_displays(self._display)
         server = CallServer(run_id=self.run_id, execution=execution, passage=self.passage, emit=self.emit, ask=self.ask)
         return PullLoop(server, CallBudget(self.limits.calls))
 
@@ -98,6 +101,7 @@ class Run:
         if restored is None:
             raise CheckpointRefused("the sandbox cannot restore it", hint="the code is not run again by itself")
         self.record.checkpoint = None
+        restored.watch_displays(self._display)
         return restored
 
     async def _settle(self, loop: PullLoop, outcome: ExecutionResult | Paused) -> ExecutionResult | Paused:
@@ -123,13 +127,20 @@ class Run:
     def _output(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         self.emit(CodeExecutionOutputChunk(text, stream=stream, run_id=self.run_id))
 
+    def _display(self, display: Display) -> None:
+        if display.name in self._shown:  # told before the pause; code that was run again shows it once more
+            return
+        self._shown.add(display.name)
+        self.emit(CodeExecutionDisplay(display, run_id=self.run_id))
+
     def _span(self) -> Any:
         return action_span(run_id=self.run_id, sandbox=self.sandbox.name, tier=self.sandbox.tier)
 
 
 def _text(result: ExecutionResult) -> str | None:
-    shown = result.stdout if result.output is None else f"{result.stdout}{result.output!r}"
-    return shown or None
+    tables = "".join(f"{display.text}\n" for display in result.displays if not display.mime_type.startswith("image/"))
+    shown = f"{result.stdout}{tables}"
+    return (shown if result.output is None else f"{shown}{result.output!r}") or None
 
 
 def _hint(message: str, names: Sequence[str]) -> str:

@@ -26,11 +26,12 @@ from hatchway.core.errors import (
 )
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer, Recording
-from hatchway.core.results import ExecutionResult, Tier, Usage
-from hatchway.core.sandbox import Functions, OnOutput
-from hatchway.core.transport import Completed, Failed
+from hatchway.core.results import ExecutionResult, Tier, Usage, pictures
+from hatchway.core.sandbox import Functions, OnDisplay, OnOutput
+from hatchway.core.transport import Completed, Displayed, Failed
 from hatchway.sandboxes.beside import CallsBeside
 from hatchway.sandboxes.clock import WallClock
+from hatchway.sandboxes.displays import Gallery
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
 from hatchway.sandboxes.recorded import Origin, Said, dumped
@@ -88,6 +89,7 @@ class GuestExecution(Repeatable):
         self._came = Wakeup(asyncio.get_running_loop())
         self._death: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._output = OutputPipes(process.stdout_fd, process.stderr_fd, limit=limits.output_bytes, on_output=on_output)
+        self._gallery = Gallery(limits)
         self._clock = WallClock(limits.wall_seconds, self._cpu_seconds, self._on_time_over)
         process.watch(limits, self._on_death)
         channel.listen(self._on_said)
@@ -136,6 +138,10 @@ class GuestExecution(Repeatable):
         if self._is_idle:
             return Waiting(tuple(self._pending.values()))
         return None
+
+    def watch_displays(self, on_display: OnDisplay) -> None:
+        """As the contract says."""
+        self._gallery.watch(on_display)
 
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says; also a value past `Limits.value_bytes` cannot cross."""
@@ -321,8 +327,12 @@ class GuestExecution(Repeatable):
             self._clock.stand()
         self._came.wake()
 
-    def _take(self, said: Completed | Failed | EOFError | TransportError) -> None:
+    def _take(self, said: Displayed | Completed | Failed | EOFError | TransportError) -> None:
         match said:
+            case Displayed():
+                self._output.drain()
+                if over := self._gallery.hang(said):
+                    self._strike(_over(over, f"the code showed more than its limit of {over}"))
             case Completed(output=output):
                 self._finish(lambda: self._result(output))
             case Failed():
@@ -390,7 +400,7 @@ class GuestExecution(Repeatable):
         self._stdout, self._stderr = self._output.close()
         end = make_end()
         if isinstance(end, CodeExecutionError):
-            end.stdout, end.stderr = self._stdout, self._stderr
+            end.stdout, end.stderr, end.displays = self._stdout, self._stderr, self._gallery.displays
         self._end = end
         self._is_alive = False
         self._unread.clear()
@@ -410,7 +420,16 @@ class GuestExecution(Repeatable):
             memory_bytes=self._process.peak_memory(),
             calls=self._made,
         )
-        return ExecutionResult(output=output, stdout=self._stdout, stderr=self._stderr, usage=usage, tier=self._tier)
+        shown = self._gallery.displays
+        return ExecutionResult(
+            output=output,
+            stdout=self._stdout,
+            stderr=self._stderr,
+            images=pictures(shown),
+            displays=shown,
+            usage=usage,
+            tier=self._tier,
+        )
 
     def _failure(self, failed: Failed) -> CodeExecutionError:
         match failed.kind:

@@ -15,7 +15,7 @@ from hatchway.core.calls import FunctionCall, Waiting
 from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeTimeoutError, ReplayDiverged
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, identity
 from hatchway.core.results import ExecutionResult
-from hatchway.core.sandbox import CodeExecution, OnOutput
+from hatchway.core.sandbox import CodeExecution, OnDisplay, OnOutput
 from hatchway.sandboxes.repeatable import Repeatable
 
 _SHOWN = 200
@@ -134,6 +134,10 @@ class ReplayExecution(CodeExecution):
             return self._fresh.popleft()
         event = self._inner.poll()
         return None if event is None else self._outward(event)
+
+    def watch_displays(self, on_display: OnDisplay) -> None:
+        """As the contract says; what was shown on the way is told too."""
+        self._inner.watch_displays(on_display)
 
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says."""

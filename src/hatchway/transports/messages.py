@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -13,8 +14,9 @@ from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature, f
 from hatchway.core.errors import TransportError, ValueNotPortable, described
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer
+from hatchway.core.results import DISPLAY_TYPES
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import Completed, Failed, FailureKind, Idle, TransportConfig
+from hatchway.core.transport import Completed, Displayed, Failed, FailureKind, Idle, TransportConfig
 from hatchway.core.values import not_portable, to_wire
 
 MAX_ID, MAX_NAME = 64, 200
@@ -22,9 +24,16 @@ TRAIL = ("answers", "task", "clock", "together", "dropped", "line")
 """What a call tells about the way to it, see `guest/trail.py`."""
 _STR = frozenset([str])
 _quoted = json.encoder.encode_basestring_ascii
+_BEGINNINGS = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+}
+"""How pictures begin: what calls itself one and is not would reach whoever opens it."""
 _KINDS = get_args(FailureKind)
 
-Message = FunctionCall | Idle | Completed | Failed | None
+Message = FunctionCall | Idle | Displayed | Completed | Failed | None
 """What a line says; None is the guest's `ready`."""
 
 
@@ -65,6 +74,7 @@ def execute(
             "open_files": limits.open_files,
             "file_bytes": limits.file_bytes,
             "processes": limits.processes,
+            "display_bytes": min(limits.display_bytes, limits.value_bytes * 3 // 4),
         },
         "is_session": is_session,
         "stub_code": config.stub_code if config else None,
@@ -149,6 +159,8 @@ def parse(line: bytes) -> tuple[Message, int | None]:
             return Completed(fields.get("output")), None
         case "execution_failed":
             return _failed(fields), None
+        case "display":
+            return _displayed(fields), None
         case "ready":
             return None, None
         case _:
@@ -192,6 +204,19 @@ def _call(fields: dict[str, Any]) -> FunctionCall:
     if (type(args), type(kwargs)) != (list, dict) or (kwargs and not _STR.issuperset(map(type, kwargs))):
         raise TransportError("a call without proper arguments")
     return function_call(call_id, name, tuple(args), kwargs)
+
+
+def _displayed(fields: dict[str, Any]) -> Displayed:
+    mime_type, data, text = fields.get("mime_type"), fields.get("data"), fields.get("text")
+    if type(mime_type) is not str or mime_type not in DISPLAY_TYPES or type(text) is not str:
+        raise TransportError("a display without a proper type or text")
+    if mime_type in _BEGINNINGS:
+        if type(data) is not bytes or not _BEGINNINGS[mime_type].match(data):
+            raise TransportError(f"a display that is not {mime_type}")
+    elif type(data) is not str:
+        raise TransportError("a display without its text")
+    content = data if isinstance(data, bytes) else data.encode("utf-8", "replace")
+    return Displayed(mime_type=mime_type, content=content, text=text)
 
 
 def _failed(fields: dict[str, Any]) -> Failed:

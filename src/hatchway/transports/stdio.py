@@ -17,7 +17,7 @@ from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer
 from hatchway.core.sandbox import Functions
-from hatchway.core.transport import CallbackTransport, Completed, Failed, Idle, Received, TransportConfig
+from hatchway.core.transport import CallbackTransport, Completed, Displayed, Failed, Idle, Received, TransportConfig
 from hatchway.transports import messages
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.lines import LineChannel
@@ -36,7 +36,7 @@ MAX_UNREAD = 256
 MOST_PENDING = 4
 """How often `value_bytes` the unanswered calls may take together: a guest must not fill the host's memory."""
 
-Said = FunctionCall | Completed | Failed | EOFError | TransportError
+Said = FunctionCall | Displayed | Completed | Failed | EOFError | TransportError
 """What comes out of the channel; an error is the last thing."""
 Listener = Callable[[list[Said], int | None], None]
 """Takes what was read at once, in order, and how many answers the guest had if it then claims to stand still."""

@@ -12,6 +12,7 @@ from hatchway.core.errors import CodeExecutionError, CodeLimitError, HatchwayErr
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.core.sandbox import OnDisplay
 from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.repeatable import Repeatable
@@ -51,6 +52,10 @@ class FilesExecution(Repeatable):
         if self._end is not None:
             return self._told()
         return None if self._execution.is_over else self._execution.poll()
+
+    def watch_displays(self, on_display: OnDisplay) -> None:
+        """As the contract says."""
+        self._execution.watch_displays(on_display)
 
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says."""
@@ -104,7 +109,7 @@ class FilesExecution(Repeatable):
             files = await self._collected()
         except CodeLimitError as e:
             if isinstance(end, ExecutionResult):
-                e.stdout, e.stderr = end.stdout, end.stderr
+                e.stdout, e.stderr, e.displays = end.stdout, end.stderr, end.displays
                 return e
             files = e.files
         except SandboxCrashed as e:

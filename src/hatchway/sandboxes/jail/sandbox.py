@@ -116,6 +116,7 @@ class JailSandbox(CodeSandbox):
         return CodeConstraints(
             network=has_sockets,
             packages=self._environment.names,
+            displays=True,
             additional_instructions=PROXIED if has_sockets else "",
         )
 

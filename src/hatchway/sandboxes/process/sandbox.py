@@ -83,7 +83,7 @@ class ProcessSandbox(CodeSandbox):
         self._environment = environment_of(packages, executable=self._python.executable)
         already = () if python is None else site_packages(os.fspath(python))
         names = (*self._environment.names, *(name for folder in already for name in installed(folder)))
-        self.constraints = CodeConstraints(network=True, packages=names)
+        self.constraints = CodeConstraints(network=True, packages=names, displays=True)
         self._env = dict(env or {})
         self._mounts = as_file_mounts(file_mounts)
         check_mounts(self._mounts)

@@ -7,9 +7,9 @@ from hatchway.testing.conformance.checks import Check, registered
 __all__ = ["CHECKS", "TOPICS", "Check"]
 
 TOPICS = (
-    "sandbox", "results", "output", "failures", "calls", "styles", "answers", "waiting", "parallel", "tool_errors",
-    "values", "refused", "flags", "limits", "clock", "cancellation", "concurrency", "sessions", "checkpoints",
-    "secrets", "hostile", "descendants",
+    "sandbox", "results", "output", "displays", "failures", "calls", "styles", "answers", "waiting", "parallel",
+    "tool_errors", "values", "refused", "flags", "limits", "clock", "cancellation", "concurrency", "sessions",
+    "checkpoints", "secrets", "hostile", "descendants",
 )  # fmt: skip
 """In the order of a report: what a backend gets right first comes first."""
 

@@ -158,6 +158,19 @@ class Exchange:
             self._leave(slot, call_id)
         return slot.reply
 
+    def tell(self, message):
+        """Send the host a message that nobody answers. Raises Closed."""
+        if self._closed is not None:
+            raise Closed(self._closed)
+        if self._strangers and _thread.get_ident() in self._strangers:
+            raise Closed("the action that started this thread is over")
+        if self._leader == _thread.get_ident():
+            raise Closed("nothing can be shown by a signal handler that interrupted a call")
+        self.flush()
+        if self.loops:
+            self.send_buffered()
+        self.send(message)
+
     def next_request(self):
         """The host's next order, waited for in the main thread."""
         slot = self._request

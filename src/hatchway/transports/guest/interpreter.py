@@ -9,7 +9,9 @@ import threading
 from . import action as actions
 from . import codec, limits, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
+from .displays import Displays
 from .exchange import Exchange
+from .headless import Headless
 
 OVER = "the action that made this call is over"
 
@@ -20,6 +22,8 @@ class Interpreter:
     def __init__(self, channel):
         self._out, self._err = _stream(1, 1 << 13), _stream(2, 0)
         self._exchange = Exchange(channel, self._flush)
+        self._displays = Displays(self._exchange)
+        sys.meta_path.insert(0, Headless(self._displays))
         self._namespace = None
         self._loop = None
         self._styles = {}
@@ -43,6 +47,7 @@ class Interpreter:
         sys.stdout = sys.__stdout__ = self._out
         sys.stderr = sys.__stderr__ = self._err
         builtins.ToolError, builtins.ToolDenied = tools.ToolError, tools.ToolDenied
+        builtins.display = self._displays.display
         self._exchange.send(b'{"type":"ready"}\n')
         while True:
             try:
@@ -60,6 +65,8 @@ class Interpreter:
         except BaseException as e:
             if isinstance(e, MemoryError):
                 limits.relax()
+            elif not self._is_forked:
+                self._displays.end_failed()
             end = report.failure(e, self._styles)
         self._flush()
         self._leave_if_forked(end)
@@ -73,6 +80,7 @@ class Interpreter:
         number = self._exchange.action + 1
         self._exchange.open(number, order["limits"]["value_bytes"])
         self._exchange.trail.begin(order.get("is_again", False))
+        self._displays.begin(order["limits"]["display_bytes"])
         filename = "<action %d>" % number if order["is_session"] else "<action>"
         try:
             action = actions.Action(order["code"], filename)
@@ -92,6 +100,8 @@ class Interpreter:
             output = None
         finally:
             self._settle(is_last=not order["is_session"])
+        if not self._is_forked:
+            self._displays.end(output)
         return self._unawaited() or (None, output)
 
     def _bind(self, order):
@@ -131,6 +141,8 @@ class Interpreter:
             try:
                 packed = b"" if sizes.is_over([told], limit) else codec.dumps(told)
             except codec.NotPortable as e:
+                if self._displays.stands_for(told):
+                    return b'{"type":"execution_complete","output":null}\n'
                 kind, told = "value", "%s %s" % (e.path("output"), e.reason)
             except BaseException as e:
                 kind, told = report.failure(e, {})

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import TransportError, ValueNotPortable
-from hatchway.core.transport import Completed, Failed, Idle, Received
+from hatchway.core.transport import Completed, Displayed, Failed, Idle, Received
 from hatchway.core.values import to_wire
 from hatchway.transports import messages
 from hatchway.transports.http.calls import Calls, Outbox
@@ -149,6 +149,9 @@ class HttpExchange:
                 return self._take_call(message, idle, digest, len(data), is_held=is_held)
             case Completed() | Failed():
                 self._take_end(message, digest, len(data))
+            case Displayed():
+                self._inbox.make_room(len(data))
+                self._inbox.put(message, len(data))
             case Idle():
                 self._inbox.make_room(0)
                 self._inbox.put(message, 0)
