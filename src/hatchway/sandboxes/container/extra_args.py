@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from hatchway.core.errors import InvalidSetting
 
-SWITCHES = frozenset(
-    "init no-healthcheck oom-kill-disable quiet sig-proxy tty interactive publish-all read-only rm privileged detach "
-    "help disable-content-trust no-hosts replace tls-verify".split()
-)
+SWITCHES = {
+    "detach", "disable-content-trust", "help", "init", "interactive", "no-healthcheck", "no-hosts", "oom-kill-disable",
+    "privileged", "publish-all", "quiet", "read-only", "replace", "rm", "sig-proxy", "tls-verify", "tty",
+}  # fmt: skip
 """Flags that take no value; every other one without `=` takes the next argument."""
 SHORT = {
     "a": "attach", "c": "cpu-shares", "d": "detach", "e": "env", "h": "hostname", "i": "interactive", "l": "label",

@@ -10,16 +10,17 @@ PLACE = "/<hatchway>/"  # absolute, so that frames of ours are told from the act
 class Bundle:
     """Finds and loads modules of the package by their source. `importlib.abc` would cost more than all of them."""
 
-    def __init__(self, sources):
-        self._sources = {PACKAGE + "." + name: text for name, text in sources.items()}
-        self._sources[PACKAGE] = ""
+    def __init__(self, sources, package):
+        self._package = package
+        self._sources = {package + "." + name: text for name, text in sources.items()}
+        self._sources[package] = ""
 
     def find_spec(self, fullname, path=None, target=None):
         """Only ours."""
         if fullname not in self._sources:
             return None
         file = PLACE + fullname.rpartition(".")[2] + ".py"
-        spec = ModuleSpec(fullname, self, origin=file, is_package=fullname == PACKAGE)
+        spec = ModuleSpec(fullname, self, origin=file, is_package=fullname == self._package)
         spec.has_location = True
         return spec
 
@@ -35,7 +36,7 @@ class Bundle:
         return self._sources[fullname]
 
 
-def load(sources):
-    """Make `import _hatchway_guest.NAME` work for every NAME in `sources`; a guest of ours has the files already."""
-    if PACKAGE not in sys.modules:
-        sys.meta_path.insert(0, Bundle(sources))
+def load(sources, package=PACKAGE):
+    """Make `import PACKAGE.NAME` work for every NAME in `sources`; a guest of ours has the files already."""
+    if package not in sys.modules:
+        sys.meta_path.insert(0, Bundle(sources, package))

@@ -1,0 +1,189 @@
+"""ContainerSandbox: the Python of an image, in a locked-down container per action, with tool calls."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hatchway.core.constraints import CodeConstraints
+from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed, SandboxUnavailable
+from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
+from hatchway.core.limits import Limits
+from hatchway.core.network import NetworkRules
+from hatchway.core.results import ExecutionResult, Tier
+from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.sandboxes.container.engine import Engine
+from hatchway.sandboxes.container.execution import ContainerExecution
+from hatchway.sandboxes.container.policy import DEFAULT_IMAGE, NOBODY, ContainerPolicy
+from hatchway.sandboxes.container.pool import Pool
+from hatchway.sandboxes.container.process import ContainerProcess
+from hatchway.sandboxes.container.quota import Quota
+from hatchway.sandboxes.container.session import ContainerSession
+from hatchway.sandboxes.guest_execution import GuestExecution
+
+SPARES = 2
+PROBE_SECONDS = 20.0
+_TAKEN = ("/dev", "/proc", "/sys", "/tmp", "/output")
+
+
+class ContainerSandbox(CodeSandbox):
+    """The Python of an image behind a container engine. Each execution gets a fresh container; a session keeps one.
+
+    No network, a read-only root, no capabilities, no new privileges, nobody's uid; the engine's own seccomp filter.
+    Calls travel over the container's stdin and stdout, which the code never has. `/tmp` and, where files are granted,
+    `/output` are held in memory, at most `Limits.disk_bytes` each. Nothing is pulled: the image must be there.
+
+    Args:
+        image: An image with Python 3.9 or later as `python3`; its packages can be imported.
+        engine: `docker`, `podman` or `nerdctl`, or the path of its client.
+        workspace_root: A directory of the engine's machine, shown read-only as `/input`; also turns `/output` on.
+        file_mounts: Files and directories shown read-only; relative paths land under `/input`. Turns `/output` on.
+            The container's user must be able to read them: to the kernel it is a stranger.
+        env: Environment variables the code is given beside those of the image.
+        user: `uid:gid` inside.
+        cpus: How many cores a container may use.
+        runtime: Another OCI runtime, such as `runsc`.
+        spares: Started containers kept ready; each takes some 30 MB.
+        allowed_domains: What the code may reach by `fetch`; nothing by default. The container itself has no network.
+        denied_domains: What it may not reach, whatever is allowed.
+
+    Raises:
+        InvalidSetting: A setting that is no such setting, a grant that does not exist.
+    """
+
+    name: ClassVar[str] = "container"
+
+    def __init__(
+        self,
+        image: str = DEFAULT_IMAGE,
+        *,
+        engine: str = "docker",
+        workspace_root: str | Path | None = None,
+        file_mounts: Iterable[FileMountInput] = (),
+        env: Mapping[str, str] | None = None,
+        user: str = NOBODY,
+        cpus: str = "1.0",
+        runtime: str = "",
+        spares: int = SPARES,
+        allowed_domains: Iterable[AllowedDomainInput] = (),
+        denied_domains: Iterable[str] = (),
+    ) -> None:
+        self.network = NetworkRules.of(allowed_domains, denied_domains)
+        mounts = _mounts(workspace_root, file_mounts)
+        environment = {"HOME": "/tmp", "LANG": "C.UTF-8", **(env or {})}
+        policy = ContainerPolicy(
+            engine=engine, image=image, cpus=cpus, user=user, runtime=runtime, mounts=mounts, environment=environment
+        )
+        self.tier: Tier = "container"
+        self.constraints = CodeConstraints()
+        self._has_output = bool(mounts)
+        self._pool = Pool(Engine(engine), policy, spares, has_output=self._has_output)
+        self._running: set[GuestExecution] = set()
+
+    async def execute(
+        self,
+        code: str,
+        functions: Functions = (),
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        on_output: OnOutput | None = None,
+    ) -> CodeExecution:
+        """As the contract says, in a fresh container."""
+        limits = limits or Limits()
+        container = await self._pool.take(Quota.of(limits))
+        execution = await self._begin(container, code, functions, inputs, limits, on_output, is_session=False)
+        return ContainerExecution(execution, container, is_session=False) if self._has_output else execution
+
+    @asynccontextmanager
+    async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
+        """As the contract says; one container for all actions of the session."""
+        limits = limits or Limits()
+        session = ContainerSession(await self._pool.take(Quota.of(limits)), limits, self._begin)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+    async def prestart(self, limits: Limits | None = None) -> None:
+        """Have the spares started before the first action needs one.
+
+        Raises:
+            SandboxUnavailable, SandboxCrashed: As `execute`.
+        """
+        await self._pool.fill(Quota.of(limits or Limits()))
+
+    async def aclose(self) -> None:
+        """As the contract says. The sandbox can be used again afterwards."""
+        self._running = {execution for execution in self._running if not execution.is_stranded}
+        over = SandboxCrashed("the sandbox was closed while the code ran")
+        await asyncio.gather(*(execution.abandon(over) for execution in tuple(self._running)))
+        await self._pool.close()
+
+    @classmethod
+    def probe(cls) -> Availability:
+        """Runs `1 + 1` in a container of the default image."""
+        found: list[Availability] = []
+        thread = threading.Thread(target=lambda: found.append(asyncio.run(_probed(cls))))  # a loop may run in this one
+        thread.start()
+        thread.join()
+        return found[0]
+
+    async def _begin(
+        self,
+        container: ContainerProcess,
+        code: str,
+        functions: Functions,
+        inputs: Mapping[str, Any] | None,
+        limits: Limits,
+        on_output: OnOutput | None,
+        *,
+        is_session: bool,
+    ) -> GuestExecution:
+        execution = GuestExecution(
+            container,
+            container.transport,
+            limits=limits,
+            tier=self.tier,
+            is_session=is_session,
+            on_output=on_output,
+            on_end=lambda: self._running.discard(execution),
+        )
+        self._running.add(execution)
+        await execution.begin(code, functions, inputs)
+        return execution
+
+
+def _mounts(workspace: str | Path | None, mounts: Iterable[FileMountInput]) -> tuple[FileMount, ...]:
+    """What is granted, the workspace first so that the others are shown over it."""
+    granted = as_file_mounts(mounts)
+    if workspace is not None:
+        if not Path(workspace).expanduser().is_dir():
+            raise InvalidSetting(f"workspace_root {str(workspace)!r} is not a directory")
+        granted = (*as_file_mounts([(workspace, str(INPUT_ROOT))]), *granted)
+    for mount in granted:
+        if any(mount.mount_path == taken or mount.mount_path.startswith(taken + "/") for taken in _TAKEN):
+            raise InvalidSetting(f"nothing can be mounted at {mount.mount_path}: the container has its own there")
+    return granted
+
+
+async def _probed(cls: type[ContainerSandbox]) -> Availability:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS), cls(spares=0) as sandbox:
+            result = await (await sandbox.execute("1 + 1")).next()
+            if not isinstance(result, ExecutionResult) or result.output != 2:
+                raise SandboxUnavailable(f"1 + 1 gave {result!r}")
+    except HatchwayError as e:
+        state = "missing" if "there is no docker command" in e.message else "installed_but_unusable"
+        return Availability(state=state, reason=e.message, hint=e.hint)
+    except TimeoutError:
+        return Availability(
+            state="installed_but_unusable",
+            reason=f"the engine has not run a container within {PROBE_SECONDS:g} s",
+            hint="see what it does: docker info",
+        )
+    return Availability(state="usable", tier="container")
