@@ -34,10 +34,13 @@ TRANSPORTS = {"process": {"http": http}}
 ABOUT_CALLS = {"calls", "answers", "waiting", "parallel", "tool_errors", "values", "cancellation", "concurrency"}
 """What another transport can break; the rest is tried on it as well, but not in a hurry."""
 
+ELSEWHERE = {"container"}
+"""Tried in a file of its own: every check starts containers, which takes its time."""
+
 
 def cases() -> Iterator[Any]:
     """Each check on each sandbox by name, then on each with another transport."""
-    for name, check in product(ROWS, CHECKS):
+    for name, check in product([name for name in ROWS if name not in ELSEWHERE], CHECKS):
         yield pytest.param(name, partial(make_sandbox, name), check, id=f"{name}-{check.id}")
         for transport, made in TRANSPORTS.get(name, {}).items():
             factory = partial(make_sandbox, name, transport=made)
