@@ -73,3 +73,15 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         server: Postgres = request.getfixturevalue("postgres")
         with server.database() as url:
             yield url
+
+
+@pytest.fixture
+def doomed_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """An engine of one test alone, which `docker` finds; the pid of its daemon, for a test that kills it."""
+    if reason := SHARING["reason_to_skip"]():
+        pytest.skip(reason)
+    with SHARING["engine"](tmp_path) as told:
+        if "error" in told:
+            pytest.skip(told["error"])
+        monkeypatch.setenv("DOCKER_HOST", told["host"])
+        yield int(Path(told["host"].removeprefix("unix://")).with_name("engine.pid").read_text())

@@ -61,8 +61,8 @@ class Engine:
         except subprocess.TimeoutExpired:
             self._daemon.kill()
             self._daemon.wait()
-        for process in self._left_processes():
-            os.kill(process, signal.SIGKILL)  # a containerd or shim whose dockerd a test has killed
+        for process in [*self._left_processes(), *self._contained()]:
+            _kill(process)  # what runs on when a test has killed dockerd
         for mount in self._mounts():
             subprocess.run(["umount", "-l", mount], check=False)
         for folder in Path("/sys/fs/cgroup").glob(f"*/{self._cgroup}"):
@@ -90,6 +90,11 @@ class Engine:
             mounts = [line.split()[1].encode().decode("unicode_escape") for line in f]
         return [mount for mount in reversed(mounts) if mount.startswith(f"{self._home}/")]
 
+    def _contained(self) -> list[int]:
+        """Processes in containers; with their engine dead nobody else ends them."""
+        lists = [*Path("/sys/fs/cgroup").glob(f"**/{self._cgroup}/**/cgroup.procs")]
+        return sorted({int(pid) for each in lists for pid in each.read_text().split()})
+
     def _left_processes(self) -> Iterator[int]:
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit() and int(folder.name) != os.getpid():
@@ -101,15 +106,25 @@ class Engine:
                     yield int(folder.name)
 
 
+def _kill(process: int) -> None:
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def _remove_cgroups(folder: Path) -> None:
     if folder.is_dir():
         for below in folder.iterdir():
             if below.is_dir():
                 _remove_cgroups(below)
-        try:
-            folder.rmdir()
-        except OSError as e:
-            sys.stderr.write(f"{folder} is left behind: {e}\n")
+        for _ in range(50):  # a killed process leaves its cgroup a moment later
+            try:
+                folder.rmdir()
+                return
+            except OSError:
+                time.sleep(0.1)
+        sys.stderr.write(f"{folder} is left behind\n")
 
 
 def main(home: Path) -> None:

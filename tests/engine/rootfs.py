@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
-PROGRAMS = ("sh", "bash", "tar", "cat", "sleep", "id", "env", "true")
+PROGRAMS = ("sh", "bash", "tar", "cat", "sleep", "id", "env", "true", "mkdir", "rm", "ls")
 LEFT_OUT = {
     "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "ensurepip", "turtledemo", "tkinter",
 }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hatchway.core.results import ExecFile
+    from hatchway.executors.container import ContainerCodeExecutor
     from hatchway.executors.conversation import Conversation, Turn
     from hatchway.executors.execution import CodeExecutionInput, CodeExecutionResult
     from hatchway.executors.executor import CodeExecutor, InvocationContext
@@ -20,6 +21,7 @@ __all__ = [
     "CodeExecutionResult",
     "CodeExecutionResultPart",
     "CodeExecutor",
+    "ContainerCodeExecutor",
     "Conversation",
     "ExecFile",
     "ExecutableCodePart",
@@ -33,6 +35,7 @@ __all__ = [
 
 _HOMES = {
     "core.results": ("ExecFile",),
+    "executors.container": ("ContainerCodeExecutor",),
     "executors.conversation": ("Conversation", "Turn"),
     "executors.execution": ("CodeExecutionInput", "CodeExecutionResult"),
     "executors.executor": ("CodeExecutor", "InvocationContext"),

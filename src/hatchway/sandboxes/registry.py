@@ -190,7 +190,7 @@ def _imported(path: str) -> type[CodeSandbox]:
 
 
 def _unknown(name: str) -> InvalidSetting:
-    close = get_close_matches(name, ROWS, n=3, cutoff=0.5)
+    close = get_close_matches(name, ROWS, n=3, cutoff=0.6)
     if not close:
         return InvalidSetting(f"there is no sandbox {name!r}", hint=f"there are: auto, {', '.join(ROWS)}")
     offers = [f"{c!r}" + (f" (pip install 'hatchway[{ROWS[c].extra}]')" if ROWS[c].extra else "") for c in close]

@@ -21,12 +21,12 @@ LEFT_OUT = (
     "http_tools",
 )
 ARGV = (
-    "python3", "-I", "-c",
+    "python3", "-s", "-c",
     "import os; f = os.fdopen(0, 'rb', 0, closefd=False); n = int(f.readline()); d = bytearray()\n"
     "while len(d) < n: d += f.read(n - len(d)) or os._exit(70)\n"
     "exec(compile(d, '<hatchway>', 'exec'))",
 )  # fmt: skip
-"""Reads a program from stdin, no byte more, and becomes it."""
+"""Reads a program from stdin, no byte more, and becomes it. Not isolated: the hash seed comes by the environment."""
 _PROGRAM = """\
 {loader}
 load({guest!r})

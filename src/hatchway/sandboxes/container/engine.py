@@ -117,12 +117,12 @@ class Engine:
             await self.ask("rm", "--force", "--volumes", *orphans)
         return orphans
 
-    async def kill(self, name: str) -> None:
-        """Kill a container; one that is gone already is no error, nor is an engine that is."""
+    async def kill(self, name: str) -> bool:
+        """Kill a container; whether there was one. With the engine gone nobody can, and the sweep finds it later."""
         try:
-            await self.ask("kill", name, seconds=KILL_SECONDS)
+            return (await self.ask("kill", name, seconds=KILL_SECONDS)).code == 0
         except SandboxUnavailable:
-            pass  # with the engine gone nobody can kill it; the sweep finds it when the engine is back
+            return False
 
     async def remove(self, name: str, *, may_come: bool) -> None:
         """Remove a container whose client is dead.

@@ -17,8 +17,8 @@ class Flavor:
 
     run_args: tuple[str, ...]
     """Keep the engine from logging what the code prints, and from handing it the host's proxies."""
-    has_inode_quota: bool
-    """Whether `--tmpfs` takes `nr_inodes`."""
+    knows_tmpfs: bool
+    """Whether `--tmpfs` takes every option of the kernel's, not only size and mode."""
     start: str
     """The command that starts an engine that is down."""
 
@@ -30,17 +30,17 @@ FLAVORS: Mapping[str, Flavor] = {
             # the client's config.json may name proxies, with passwords, and would hand them to every container
             *(f"--env={name}=" for upper in PROXY_VARIABLES for name in (upper, upper.lower())),
         ),
-        has_inode_quota=True,
+        knows_tmpfs=True,
         start="sudo systemctl start docker",
     ),
     "podman": Flavor(
         run_args=("--log-driver=none", "--http-proxy=false", "--read-only-tmpfs=false"),
-        has_inode_quota=False,
+        knows_tmpfs=False,
         start="systemctl --user start podman.socket",
     ),
     "nerdctl": Flavor(
         run_args=("--log-opt=max-size=1m", "--log-opt=max-file=1"),  # it knows no `none`
-        has_inode_quota=True,
+        knows_tmpfs=True,
         start="sudo systemctl start containerd",
     ),
 }

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from hatchway.core.calls import FunctionCall, Waiting
 from hatchway.core.errors import CodeExecutionError, CodeLimitError, HatchwayError
+from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecFile, ExecutionResult
-from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.container.process import ContainerProcess
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.repeatable import Repeatable
 
 FILES_SECONDS = 10.0
 """Files of a live session that have not come after this are left where they are."""
 
 
-class ContainerExecution(CodeExecution):
+class ContainerExecution(Repeatable):
     """An action in a container with `/output`. A one-shot container is gone before its files are given.
 
     Args:
@@ -60,9 +62,30 @@ class ContainerExecution(CodeExecution):
         """As the contract says."""
         await self._execution.provide_error(error, call_id=call_id)
 
-    def dump(self) -> bytes | None:
+    async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
         """As the contract says."""
-        return self._execution.dump()
+        await self._execution.provide_answers(answers)
+
+    def trail(self, call_id: str) -> Mapping[str, Any]:
+        """As the contract says."""
+        return self._execution.trail(call_id)
+
+    @property
+    def ran(self) -> float:
+        """As the contract says."""
+        return self._execution.ran
+
+    def recording(self) -> Recording | None:
+        """As `Repeatable` says."""
+        return self._execution.recording()
+
+    def stands_at(self, ran: float) -> None:
+        """As `Repeatable` says."""
+        self._execution.stands_at(ran)
+
+    def dump(self, own_id: Callable[[str], str] = str) -> bytes | None:
+        """As the contract says; running the code again writes its files again."""
+        return self._execution.dump(own_id)
 
     async def cancel(self) -> None:
         """As the contract says."""

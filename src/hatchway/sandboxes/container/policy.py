@@ -43,7 +43,7 @@ class ContainerPolicy:
     user: str = NOBODY
     """`uid:gid`; never root by default."""
     tmpfs: Mapping[str, str] = field(default_factory=lambda: {"/tmp": "rw,exec,size=64m,mode=1777"})
-    """Memory-backed folders with their options. Without the mode `/tmp` has that of the image and may be closed."""
+    """Folders in memory with their options. Without the mode they have that of the image's folder and may be closed."""
     drop_capabilities: bool = True
     """Drop all capabilities and forbid new privileges. Off is for debugging only."""
     runtime: str = ""
@@ -73,10 +73,11 @@ class ContainerPolicy:
     def run_args(self, name: str, argv: Sequence[str], *, labels: Mapping[str, str]) -> list[str]:
         """The arguments that start a container of this policy, from `run` on."""
         swap = f"--memory-swap={self.memory}"
+        owned = self._owned()
         return [
             "run", "--rm", "-i", "--pull=never", f"--name={name}",
             *(f"--label={key}={value}" for key, value in labels.items()),
-            "--network=none", "--read-only", *(f"--tmpfs={path}:{how}" for path, how in self.tmpfs.items()),
+            "--network=none", "--read-only", *(f"--tmpfs={path}:{how}{owned}" for path, how in self.tmpfs.items()),
             f"--memory={self.memory}", swap, f"--cpus={self.cpus}", f"--pids-limit={self.pids_limit}",
             f"--user={self.user}",
             *(("--cap-drop=ALL", "--security-opt=no-new-privileges") if self.drop_capabilities else ()),
@@ -86,6 +87,13 @@ class ContainerPolicy:
             *(f"--mount={_mount(mount)}" for mount in self.mounts),
             *self.extra_args, self.image, *argv,
         ]  # fmt: skip
+
+    def _owned(self) -> str:
+        """Options that give a folder to the user: runc before 1.1.8 lets the mode of the image's folder win."""
+        uid, _, gid = self.user.partition(":")
+        if not flavor_of(self.engine).knows_tmpfs or not uid.isdigit():
+            return ""
+        return f",uid={uid},gid={gid}" if gid.isdigit() else f",uid={uid}"
 
 
 def check_image(image: str) -> None:

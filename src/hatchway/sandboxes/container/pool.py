@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 
 from hatchway.core.errors import HatchwayError
 from hatchway.sandboxes.container.engine import Engine
@@ -12,6 +13,7 @@ from hatchway.sandboxes.container.policy import ContainerPolicy
 from hatchway.sandboxes.container.process import ContainerProcess
 from hatchway.sandboxes.container.quota import Quota
 
+HASH_SEED = "PYTHONHASHSEED"
 STARTS = 4
 """Containers started at one time: an engine that is asked for more only gets slower."""
 
@@ -36,14 +38,20 @@ class Pool:
         self._alive: set[ContainerProcess] = set()
         self._quota: Quota | None = None
 
-    async def take(self, quota: Quota) -> ContainerProcess:
+    async def take(self, quota: Quota, hash_seed: str = "") -> ContainerProcess:
         """A container nobody has used, held to `quota`; others are started meanwhile.
+
+        Args:
+            quota: The limits it is born with.
+            hash_seed: That of a recording made elsewhere; empty for the own one.
 
         Raises:
             SandboxUnavailable: There is no client, no engine, no permission or no image.
             SandboxCrashed: The engine did not start it.
         """
         self._settle_in()
+        if hash_seed not in ("", self._policy.environment.get(HASH_SEED)):
+            return await self._make(quota, hash_seed)
         self._quota = quota
         container = self._spare(quota) or await self._make(quota)
         self._refill(quota)
@@ -85,11 +93,13 @@ class Pool:
             self._spares.clear()
             self._making = set()
 
-    async def _make(self, quota: Quota) -> ContainerProcess:
+    async def _make(self, quota: Quota, hash_seed: str = "") -> ContainerProcess:
         async with self._starting:
             await self._engine.sweep_once()
             await self._engine.check_image(self._policy.image)
             policy = quota.applied(self._policy, has_output=self._has_output)
+            if hash_seed:
+                policy = replace(policy, environment={**policy.environment, HASH_SEED: hash_seed})
             container = ContainerProcess(self._engine, policy, quota, has_output=self._has_output)
             await container.start()
         self._alive = {each for each in self._alive if not each.is_gone} | {container}

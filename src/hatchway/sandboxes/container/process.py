@@ -139,9 +139,11 @@ class ContainerProcess:
 
     async def _await_end(self) -> None:
         assert self._client is not None
-        await self._client.wait()
-        await self._link.finish()
-        self._die(self._death_of())
+        try:
+            await self._client.wait()
+            await self._link.finish()
+        finally:
+            self._die(self._death_of())  # also when the loop ends: others wait for this
 
     async def _kill_by_engine(self) -> None:
         await self._engine.kill(self.name)
@@ -204,6 +206,8 @@ class ContainerProcess:
         return not self._is_killed and self._peak >= self.quota.memory_bytes
 
     def _die(self, death: Death) -> None:
+        if self._death is not None:
+            return
         self._death = death
         if self._helper is not None:
             self._helper.cancel()

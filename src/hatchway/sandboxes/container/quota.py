@@ -31,7 +31,7 @@ class Quota:
     def applied(self, policy: ContainerPolicy, *, has_output: bool) -> ContainerPolicy:
         """The policy of a container of this quota."""
         folder = f"rw,size={int(self.disk_bytes)},mode=1777"
-        if flavor_of(policy.engine).has_inode_quota:
+        if flavor_of(policy.engine).knows_tmpfs:
             folder += f",nr_inodes={int(self.disk_files) + 1}"
         tmpfs = {"/tmp": folder.replace("rw,", "rw,exec,"), **({"/output": folder} if has_output else {})}
         cpu = max(1, round(self.cpu_seconds))

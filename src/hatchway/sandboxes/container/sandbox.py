@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,19 +15,26 @@ from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed, 
 from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
+from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.core.signing import default_hash_seed
 from hatchway.sandboxes.container.engine import Engine
 from hatchway.sandboxes.container.execution import ContainerExecution
 from hatchway.sandboxes.container.policy import DEFAULT_IMAGE, NOBODY, ContainerPolicy
-from hatchway.sandboxes.container.pool import Pool
+from hatchway.sandboxes.container.pool import HASH_SEED, Pool
 from hatchway.sandboxes.container.process import ContainerProcess
 from hatchway.sandboxes.container.quota import Quota
 from hatchway.sandboxes.container.session import ContainerSession
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.past import Past
+from hatchway.sandboxes.recorded import Origin, check_facts, fresh
+from hatchway.sandboxes.replay import replayed
+from hatchway.sandboxes.restoring import restored, restored_session
 
 SPARES = 2
 PROBE_SECONDS = 20.0
+PACKAGES = "What the container image {} has installed can be imported."
 _TAKEN = ("/dev", "/proc", "/sys", "/tmp", "/output")
 
 
@@ -74,12 +82,13 @@ class ContainerSandbox(CodeSandbox):
     ) -> None:
         self.network = NetworkRules.of(allowed_domains, denied_domains)
         mounts = _mounts(workspace_root, file_mounts)
-        environment = {"HOME": "/tmp", "LANG": "C.UTF-8", **(env or {})}
+        self._image, self._hash_seed = image, str(default_hash_seed())
+        environment = {"HOME": "/tmp", "LANG": "C.UTF-8", **(env or {}), HASH_SEED: self._hash_seed}
         policy = ContainerPolicy(
             engine=engine, image=image, cpus=cpus, user=user, runtime=runtime, mounts=mounts, environment=environment
         )
         self.tier: Tier = "container"
-        self.constraints = CodeConstraints()
+        self.constraints = CodeConstraints(additional_instructions=PACKAGES.format(image))
         self._has_output = bool(mounts)
         self._pool = Pool(Engine(engine), policy, spares, has_output=self._has_output)
         self._running: set[GuestExecution] = set()
@@ -94,20 +103,49 @@ class ContainerSandbox(CodeSandbox):
         on_output: OnOutput | None = None,
     ) -> CodeExecution:
         """As the contract says, in a fresh container."""
-        limits = limits or Limits()
-        container = await self._pool.take(Quota.of(limits))
-        execution = await self._begin(container, code, functions, inputs, limits, on_output, is_session=False)
-        return ContainerExecution(execution, container, is_session=False) if self._has_output else execution
+        return await self._start(fresh(code, functions, inputs, limits or Limits(), self.facts), on_output)
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
+        """As the contract says."""
+        check_facts(recording, self.facts)
+        return await replayed(recording, partial(self._start, recording), on_output)
+
+    async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
+        """As the contract says: the code is run again to where it stood."""
+        return await restored(checkpoint, self, on_output)
 
     @asynccontextmanager
     async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
         """As the contract says; one container for all actions of the session."""
-        limits = limits or Limits()
-        session = ContainerSession(await self._pool.take(Quota.of(limits)), limits, self._begin)
+        async with self.replay_session((), limits=limits) as session:
+            yield session
+
+    @asynccontextmanager
+    async def replay_session(
+        self, actions: Sequence[Recording], *, limits: Limits | None = None
+    ) -> AsyncGenerator[CodeSession]:
+        """As the contract says."""
+        for action in actions:
+            check_facts(action, self.facts)
+        limits, facts = limits or Limits(), actions[0].facts if actions else self.facts
+        container = await self._pool.take(Quota.of(limits), facts.get("hash_seed", ""))
+        session = ContainerSession(container, limits, self._begin, Past(self.name, {**self.facts, **facts}))
         try:
+            await session.repeat(actions)
             yield session
         finally:
             await session.close()
+
+    @asynccontextmanager
+    async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
+        """As the contract says: its actions are run again."""
+        async with restored_session(checkpoint, self) as session:
+            yield session
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """As the contract says."""
+        return {"image": self._image, "hash_seed": self._hash_seed}
 
     async def prestart(self, limits: Limits | None = None) -> None:
         """Have the spares started before the first action needs one.
@@ -133,28 +171,25 @@ class ContainerSandbox(CodeSandbox):
         thread.join()
         return found[0]
 
+    async def _start(self, recording: Recording, on_output: OnOutput | None) -> GuestExecution | ContainerExecution:
+        container = await self._pool.take(Quota.of(recording.limits), recording.facts.get("hash_seed", ""))
+        execution = await self._begin(container, Origin(recording, self.name), on_output, is_session=False)
+        return ContainerExecution(execution, container, is_session=False) if self._has_output else execution
+
     async def _begin(
-        self,
-        container: ContainerProcess,
-        code: str,
-        functions: Functions,
-        inputs: Mapping[str, Any] | None,
-        limits: Limits,
-        on_output: OnOutput | None,
-        *,
-        is_session: bool,
+        self, container: ContainerProcess, origin: Origin, on_output: OnOutput | None, *, is_session: bool
     ) -> GuestExecution:
         execution = GuestExecution(
             container,
             container.transport,
-            limits=limits,
+            limits=origin.recording.limits,
             tier=self.tier,
             is_session=is_session,
             on_output=on_output,
             on_end=lambda: self._running.discard(execution),
         )
         self._running.add(execution)
-        await execution.begin(code, functions, inputs)
+        await execution.begin(origin)
         return execution
 
 

@@ -48,6 +48,8 @@ def _be_guest(from_host: int, to_host: int, out: int, err: int) -> None:
                 _close(int(name))
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         sys.argv = [""]
+        sys.path[:] = [path for path in sys.path if path]  # not the working directory
+        os.environ.pop("PYTHONHASHSEED", None)  # ours alone; a Python the code starts has its own
         os.chdir("/tmp")
         channel = importlib.import_module(f"{GUEST}.channel").PipeChannel(from_host, to_host)
         interpreter = importlib.import_module(f"{GUEST}.interpreter").Interpreter(channel)
