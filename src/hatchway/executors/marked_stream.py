@@ -55,9 +55,9 @@ class MarkedStream:
             data = self._held + data
             place = data.find(self._needle)
             if place < 0:
-                keep = len(self._needle) - 1  # the mark may be on its way
-                self._output.take(data[:-keep])
-                self._held = data[-keep:]
+                keep = self._begun(data)
+                self._output.take(data[: len(data) - keep])
+                self._held = data[len(data) - keep :]
                 return
             self._output.take(data[:place])
             self._held, self._behind = b"", bytearray()
@@ -65,6 +65,11 @@ class MarkedStream:
         room = self._room - len(self._behind)
         self._behind += data[:room]
         self.is_cut = self.is_cut or len(data) > room
+
+    def _begun(self, data: bytes) -> int:
+        """How many bytes at the end may be the beginning of the mark."""
+        place = data.rfind(b"\n", -len(self._needle))
+        return len(data) - place if place >= 0 and self._needle.startswith(data[place:]) else 0
 
     def finish(self) -> tuple[str, bytes] | None:
         """The word behind the mark, and the bytes of the lines after it; None when the mark never came."""
