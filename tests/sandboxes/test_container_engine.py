@@ -39,13 +39,13 @@ async def test_an_engine_that_dies_mid_run_is_told_and_not_mixed_with_the_code(d
     ctx = InvocationContext(on_output=lambda stream, text: up.set())
     sandbox = ContainerSandbox(spares=0)
     execution = await sandbox.execute("ping()", ["ping"])
+    await execution.next()
     running = asyncio.create_task(ContainerCodeExecutor().execute_code(ctx, CodeExecutionInput(SLEEPER)))
     await asyncio.wait_for(up.wait(), 60)
     os.kill(doomed_engine, signal.SIGKILL)
     with pytest.raises(SandboxCrashed) as told:
         await asyncio.wait_for(running, 60)
     assert told.value.message == "docker died while the code ran"
-    await execution.next()  # the call it had made
     with pytest.raises(SandboxCrashed):
         await asyncio.wait_for(execution.next(), 60)
     with pytest.raises(SandboxUnavailable, match="docker cannot be used: it is not running"):
