@@ -49,3 +49,7 @@ class Limits:
             value = getattr(self, f.name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise InvalidSetting(f"Limits.{f.name} must be a positive number, not {value!r}")
+
+
+DEFAULT_LIMITS = Limits()
+"""What holds where nobody says otherwise; made once, for making it checks every field."""

@@ -12,7 +12,7 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import ApproveCallback, Decision, as_decision
 from hatchway.core.errors import ApprovalRequired, InvalidSetting
 from hatchway.core.events import AgentEvent
-from hatchway.core.limits import Limits
+from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox, CodeSession
 from hatchway.gate.approval import ask
@@ -67,7 +67,7 @@ class CodeMode:
         if calls not in ("declared", "async"):
             raise InvalidSetting(f"calls is 'declared' or 'async', not {calls!r}")
         self.tools = _with_fetch(as_tools(tools), sandbox)
-        self.limits = limits or Limits()
+        self.limits = limits or DEFAULT_LIMITS
         self._given = sandbox
         self._sandbox: CodeSandbox | None = None
         self._approve = approve

@@ -408,7 +408,7 @@ class GuestExecution(Repeatable):
             self._beside.end()
         self._channel.detach()
         if not self._is_session:
-            self._process.kill()
+            asyncio.get_running_loop().call_soon(self._process.kill)  # whoever waits for the end is told first
         if self._on_end is not None:
             self._on_end()
         self._came.wake()

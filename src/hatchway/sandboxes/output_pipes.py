@@ -38,6 +38,7 @@ class OutputPipes:
             self._poll.register(fd, select.POLLIN)
             self._loop.add_reader(fd, self._read, pipe)
         self._open = set(self._pipes)
+        self._is_closed = False
 
     def drain(self) -> None:
         """Take everything that was written until now."""
@@ -52,12 +53,18 @@ class OutputPipes:
 
     def close(self) -> tuple[str, str]:
         """Stop reading; the kept text of stdout and stderr."""
-        for fd in tuple(self._open):
-            self._forget(fd)
+        self._is_closed = True
+        self._loop.call_soon(self._forget_all)  # whoever waits for the end is told first
         stdout, stderr = (pipe.finish() for pipe in self._pipes.values())
         return stdout, stderr
 
+    def _forget_all(self) -> None:
+        for fd in tuple(self._open):
+            self._forget(fd)
+
     def _read(self, pipe: _Pipe) -> int:
+        if self._is_closed:
+            return 0
         try:
             data = os.read(pipe.fd, CHUNK)
         except (BlockingIOError, InterruptedError):

@@ -24,6 +24,7 @@ TRAIL = ("answers", "task", "clock", "together", "dropped", "line")
 """What a call tells about the way to it, see `guest/trail.py`."""
 _STR = frozenset([str])
 _quoted = json.encoder.encode_basestring_ascii
+_encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _BEGINNINGS = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
     "image/jpeg": re.compile(rb"\xff\xd8\xff"),
@@ -85,7 +86,7 @@ def execute(
     packed = to_wire(dict(inputs), root="inputs")
     if len(packed) > limits.value_bytes:
         raise too_large("inputs", len(packed), limits.value_bytes)
-    return to_wire(order)[:-1] + b',"inputs":' + packed + b"}\n"
+    return _encoded(order).encode("ascii")[:-1] + b',"inputs":' + packed + b"}\n"  # all of it plain JSON
 
 
 def spec(function: FunctionSignature) -> dict[str, Any]:

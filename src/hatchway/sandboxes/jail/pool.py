@@ -10,6 +10,9 @@ from hatchway.core.errors import HatchwayError
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
 from hatchway.sandboxes.jail.launch import Quota
 
+BREATH_SECONDS = 0.002
+"""While spares are left, an action has so long to itself before its successor is made: many are done by then."""
+
 
 class Pool:
     """Spares of one tier, all of the quota that was last asked for.
@@ -39,7 +42,10 @@ class Pool:
             await self._start()
         self._quota = quota
         process = self._spare(quota) or await self._maker.make(quota)
-        self._refill(quota)
+        if self._spares:
+            asyncio.get_running_loop().call_later(BREATH_SECONDS, self._refill, quota)
+        else:
+            self._refill(quota)
         return process
 
     async def close(self) -> None:
@@ -68,6 +74,8 @@ class Pool:
         return None
 
     def _refill(self, quota: Quota) -> None:
+        if quota != self._quota or not self._maker.is_alive:
+            return
         for _ in range(self._size - len(self._spares) - len(self._making)):
             task = asyncio.create_task(self._add_spare(quota))
             self._making.add(task)

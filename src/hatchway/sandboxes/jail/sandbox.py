@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed
 from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
-from hatchway.core.limits import Limits
+from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.paths import PathRules
 from hatchway.core.recording import Recording
@@ -140,7 +140,7 @@ class JailSandbox(CodeSandbox):
         on_output: OnOutput | None = None,
     ) -> CodeExecution:
         """As the contract says, in a fresh sealed process."""
-        recording = fresh(code, functions, inputs, limits or Limits(), self.facts)
+        recording = fresh(code, functions, inputs, limits or DEFAULT_LIMITS, self.facts)
         return await self._start(recording, on_output)
 
     async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
@@ -165,7 +165,7 @@ class JailSandbox(CodeSandbox):
         """As the contract says."""
         for action in actions:
             check_facts(action, self.facts)
-        limits, facts = limits or Limits(), actions[0].facts if actions else self.facts
+        limits, facts = limits or DEFAULT_LIMITS, actions[0].facts if actions else self.facts
         child = await self._take(limits, facts)
         session = JailSession(child, limits, self._begin, Past(self.name, {**self.facts, **facts}))
         try:

@@ -6,7 +6,7 @@ import logging
 from typing import Literal
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
-from hatchway.core.limits import Limits
+from hatchway.core.limits import DEFAULT_LIMITS
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
 from hatchway.sandboxes.jail.landlock import LandlockTier
 from hatchway.sandboxes.jail.launch import Launch, Quota
@@ -71,7 +71,7 @@ class Walls:
         self._maker = _made(tier, self._launch)
         try:
             await self._maker.start()
-            process = await self._maker.make(Quota.of(Limits()))
+            process = await self._maker.make(Quota.of(DEFAULT_LIMITS))
         except BaseException:
             await self._maker.close()
             raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hatchway.core.errors import InvalidSetting, MissingExtra
 from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
-from hatchway.core.limits import Limits
+from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.results import Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
@@ -74,13 +74,13 @@ class MontySandbox(CodeSandbox):
             TypeError: The code is no text.
         """
         return await (await self._runtime()).execute(
-            _text(code), functions, inputs or {}, limits or Limits(), on_output
+            _text(code), functions, inputs or {}, limits or DEFAULT_LIMITS, on_output
         )
 
     @asynccontextmanager
     async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
         """As the contract says; the memory limit is one for the whole session."""
-        async with (await self._runtime()).session(limits or Limits()) as session:
+        async with (await self._runtime()).session(limits or DEFAULT_LIMITS) as session:
             yield session
 
     async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, SandboxCrashed, SandboxUnavailable
 from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
-from hatchway.core.limits import Limits
+from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult, Tier
@@ -103,7 +103,7 @@ class ProcessSandbox(CodeSandbox):
         on_output: OnOutput | None = None,
     ) -> CodeExecution:
         """As the contract says, in a fresh process."""
-        recording = fresh(code, functions, inputs, limits or Limits(), self.facts)
+        recording = fresh(code, functions, inputs, limits or DEFAULT_LIMITS, self.facts)
         return await self._begin(await self._take(), Origin(recording, self.name), on_output, is_session=False)
 
     async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
@@ -134,7 +134,9 @@ class ProcessSandbox(CodeSandbox):
         for action in actions:
             check_facts(action, self.facts)
         process = await self._take(actions[0] if actions else None)
-        session = ProcessSession(process, self._begin, Past(self.name, self._facts_of(process)), limits or Limits())
+        session = ProcessSession(
+            process, self._begin, Past(self.name, self._facts_of(process)), limits or DEFAULT_LIMITS
+        )
         try:
             await session.repeat(actions)
             yield session

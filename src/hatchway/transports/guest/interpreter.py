@@ -33,14 +33,15 @@ class Interpreter:
         repeatable.install()
 
     def warm_up(self):
-        """Touch what an action will: the pages of a forked process are copied at the first touch."""
-        spec = {"name": "warm", "is_async": False, "stub": ""}
+        """Rehearse an action from order to end: the pages of a forked process are copied at the first touch."""
+        exchange, main = self._exchange, sys.modules["__main__"]
+        channel, exchange.channel = exchange.channel, _Rehearsal()
         for _ in range(3):
-            namespace = codec.loads(codec.dumps({"n": [1.5, "a", None]}))
-            tools.bind([spec], self._exchange, namespace)
-            actions.Action("def f(x): return x\n[f(n)]", "<warm>").run(namespace, None)
-        sys.modules["linecache"].cache.pop("<warm>")
-        self._flush()
+            exchange.send(self._end_of(exchange.next_request()))
+        exchange.channel, exchange.action = channel, 0
+        self._namespace, self._styles, sys.modules["__main__"] = None, {}, main
+        sys.modules["linecache"].cache.clear()
+        repeatable.end()
 
     def serve(self):
         """Run actions until the host closes the channel."""
@@ -54,12 +55,12 @@ class Interpreter:
                 order = self._exchange.next_request()
             except EOFError:
                 os._exit(0)
+            limits.apply(order["limits"], keep_hard=order["is_session"])
+            self._tasks.set(order["limits"]["processes"])
             self._exchange.send(self._end_of(order))
 
     def _end_of(self, order):
         """Run an action; the message that says how it ended."""
-        limits.apply(order["limits"], keep_hard=order["is_session"])
-        self._tasks.set(order["limits"]["processes"])
         try:
             end = self._run(order)
         except BaseException as e:
@@ -173,6 +174,22 @@ class Interpreter:
                 self._err.write(end[1] + "\n")
                 self._flush()
             os._exit(0 if end[0] is None else 1)
+
+
+class _Rehearsal:
+    """A channel on which one and the same small action is ordered, and whose end nobody hears."""
+
+    ORDER = (
+        b'{"type":"execute","code":"def f(x): return x\\n[f(n)]","inputs":{"n":[1.5,"a",null]},'
+        b'"functions":[{"name":"warm","is_async":false,"stub":""}],"stub_code":null,"env_vars":{},'
+        b'"limits":{"value_bytes":1000},"is_session":false,"seed":"00","clock":[]}\n'
+    )
+
+    def receive(self):
+        return [self.ORDER]
+
+    def send(self, data):
+        pass
 
 
 def _stream(fd, buffer_size):

@@ -124,6 +124,13 @@ def begin(seed, script):
         uuids._last_timestamp = None
 
 
+def end():
+    """Draw from the system and go by its clocks again."""
+    STREAM.begin(None)
+    CLOCK.is_on = False
+    random.seed()
+
+
 def install():
     """Put repeatable functions in the place of those that are not; they do as before until an action begins."""
     if getattr(os, "urandom", None) is not _urandom:
