@@ -16,6 +16,7 @@ from importlib.metadata import version
 import actions
 import calls
 import coverage
+import jail
 import startup
 import steady
 from rounds import contenders
@@ -24,6 +25,7 @@ from tables import Section
 CONTESTS = {"calls": calls, "actions": actions}
 """Measured on contenders, which are started once for both."""
 REPORTS: dict[str, Callable[..., Section]] = {
+    "jail": jail.report,
     "steady": steady.report,
     "startup": startup.report,
     "coverage": coverage.report,

@@ -32,11 +32,11 @@ class Interpreter:
         self._tasks = limits.TaskLimit()
         repeatable.install()
 
-    def warm_up(self):
+    def warm_up(self, times=1):
         """Rehearse an action from order to end: the pages of a forked process are copied at the first touch."""
         exchange, main = self._exchange, sys.modules["__main__"]
         channel, exchange.channel = exchange.channel, _Rehearsal()
-        for _ in range(3):
+        for _ in range(times):
             exchange.send(self._end_of(exchange.next_request()))
         exchange.channel, exchange.action = channel, 0
         self._namespace, self._styles, sys.modules["__main__"] = None, {}, main

@@ -22,7 +22,7 @@ EXECUTABLE = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
 CHANNEL = 3  # where every guest finds its channel, so that the interpreter can be made before the fork
-WARM_UPS = 5  # the interpreter specialises code it has run a few times
+WARM_UPS = 16  # the interpreter specialises code it has run a few times
 _guest: Any = None
 
 
@@ -32,8 +32,7 @@ def prepare() -> None:
     pipe = importlib.import_module("_hatchway_guest.channel").PipeChannel(CHANNEL, CHANNEL)
     _guest = importlib.import_module("_hatchway_guest.interpreter").Interpreter(pipe)
     sys.argv[:] = [""]
-    for _ in range(WARM_UPS):
-        _guest.warm_up()
+    _guest.warm_up(WARM_UPS)
 
 
 def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int]) -> None:
