@@ -1,6 +1,8 @@
 """The guest: the Python an action sees, and its calls from event loops, threads, signal handlers and forks."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -14,6 +16,7 @@ from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.process import ProcessSandbox
 from hatchway.testing.conformance.drive import LOOKUP, failure, next_call, next_calls, next_result, run, started
+from hatchway.transports.stdio import GUEST
 
 pytestmark = pytest.mark.anyio
 
@@ -427,3 +430,22 @@ async def test_nesting_crosses_or_is_refused_at_the_call(sandbox: ProcessSandbox
     depth, told = (await run(sandbox, code, {"echo": lambda x: x})).output
     assert depth > 60
     assert told.endswith("is nested deeper than 200 levels, or contains itself")
+
+
+def test_the_rehearsal_of_a_fresh_interpreter_is_a_whole_action_that_leaves_no_trace() -> None:
+    """A rehearsal that failed would warm up the wrong half of the guest, and nobody would see it but a stopwatch."""
+    script = f"""
+import os, random, runpy, sys
+runpy.run_path({str(GUEST / "__main__.py")!r})["load"]()
+from _hatchway_guest.channel import PipeChannel
+from _hatchway_guest.interpreter import Interpreter
+interpreter = Interpreter(PipeChannel(*os.pipe()))
+main, drawn = sys.modules["__main__"], set()
+for times in (1, 5):
+    print(interpreter.warm_up(times).decode().strip())
+    drawn.add(random.random())
+print(sys.modules["__main__"] is main, interpreter._exchange.action, len(drawn), os.urandom(4) != os.urandom(4))
+"""
+    ended = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    whole = '{"type":"execution_complete","output":[[1.5,"a",null]]}'
+    assert ended.stdout.splitlines() == [whole, whole, "True 0 2 True"]

@@ -33,15 +33,20 @@ class Interpreter:
         repeatable.install()
 
     def warm_up(self, times=1):
-        """Rehearse an action from order to end: the pages of a forked process are copied at the first touch."""
+        """Rehearse an action from order to end: the pages of a forked process are copied at the first touch.
+
+        What the action would have told.
+        """
         exchange, main = self._exchange, sys.modules["__main__"]
-        channel, exchange.channel = exchange.channel, _Rehearsal()
+        rehearsal = _Rehearsal()
+        channel, exchange.channel = exchange.channel, rehearsal
         for _ in range(times):
             exchange.send(self._end_of(exchange.next_request()))
         exchange.channel, exchange.action = channel, 0
         self._namespace, self._styles, sys.modules["__main__"] = None, {}, main
         sys.modules["linecache"].cache.clear()
         repeatable.end()
+        return rehearsal.heard
 
     def serve(self):
         """Run actions until the host closes the channel."""
@@ -177,19 +182,21 @@ class Interpreter:
 
 
 class _Rehearsal:
-    """A channel on which one and the same small action is ordered, and whose end nobody hears."""
+    """A channel on which one and the same small action is ordered, and whose end the host never hears."""
+
+    heard = b""
 
     ORDER = (
         b'{"type":"execute","code":"def f(x): return x\\n[f(n)]","inputs":{"n":[1.5,"a",null]},'
         b'"functions":[{"name":"warm","is_async":false,"stub":""}],"stub_code":null,"env_vars":{},'
-        b'"limits":{"value_bytes":1000},"is_session":false,"seed":"00","clock":[]}\n'
+        b'"limits":{"value_bytes":1000,"display_bytes":1000},"is_session":false,"seed":"00","clock":[]}\n'
     )
 
     def receive(self):
         return [self.ORDER]
 
     def send(self, data):
-        pass
+        self.heard = data
 
 
 def _stream(fd, buffer_size):
