@@ -7,7 +7,10 @@ import mimetypes
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Annotated, Any, BinaryIO, Literal
+
+from hatchway.core.errors import InvalidSetting
 
 Tier = Literal["language", "process", "landlock", "namespaces", "container", "vm", "vendor"]
 """How strong a wall is. `process` is no wall at all."""
@@ -58,6 +61,22 @@ class ExecFile:
 def guessed_type(name: str) -> str:
     """The mime type a file's name stands for."""
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+def check_input_files(files: Sequence[ExecFile]) -> None:
+    """Refuse files that cannot be written below one folder, each under its own name.
+
+    Raises:
+        InvalidSetting: A name is absolute or empty, or leaves the folder, or is there twice.
+    """
+    names: set[str] = set()
+    for name in (file.name for file in files):
+        parts = PurePosixPath(name).parts
+        if not parts or "\0" in name or name.startswith("/") or ".." in parts:
+            raise InvalidSetting(f"{name!r} cannot be staged: a file name is relative, without '..'")
+        if name in names:
+            raise InvalidSetting(f"two input files are named {name!r}: give each its own name")
+        names.add(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

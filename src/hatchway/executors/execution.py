@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import PurePosixPath
 
 from hatchway.core.errors import InvalidSetting
-from hatchway.core.results import ExecFile
+from hatchway.core.results import ExecFile, check_input_files
 
 STDERR_DIVIDER = "--- stderr ---"
 """The line between what a program printed and what it complained about."""
@@ -37,7 +35,7 @@ class CodeExecutionInput:
             raise InvalidSetting(
                 f"line {line} of the code holds a NUL byte", hint="leave it out: no interpreter reads it"
             )
-        _check_names([file.name for file in self.input_files])
+        check_input_files(self.input_files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +63,3 @@ class CodeExecutionResult:
             return self.stdout or self.stderr
         end = "" if self.stdout.endswith("\n") else "\n"
         return f"{self.stdout}{end}{STDERR_DIVIDER}\n{self.stderr}"
-
-
-def _check_names(names: Sequence[str]) -> None:
-    for name in names:
-        parts = PurePosixPath(name).parts
-        if not parts or "\0" in name or name.startswith("/") or ".." in parts:
-            raise InvalidSetting(f"{name!r} cannot be staged: a file name is relative, without '..'")
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidSetting(f"two input files are named {twice[0]!r}: give each its own name")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -27,18 +28,22 @@ class FileExchange:
     def __init__(self, session: ModeSession, limits: Limits) -> None:
         self._session, self._limits = session, limits
         self._seen: Mapping[str, Any] | None = None
+        self._staged: dict[str, bytes] = {}
 
     async def stage(self, files: Sequence[ExecFile]) -> None:
-        """Write input files, before the code runs.
+        """Write input files, before the code runs. One that was given before as it is stays as the code left it.
 
         Raises:
             InvalidSetting: They cannot be written.
         """
+        digests = {file.name: sha256(file.content).digest() for file in files}
+        fresh = {file.name: file.content for file in files if self._staged.get(file.name) != digests[file.name]}
         try:
-            told = await self._run({file.name: file.content for file in files}, seen=self._seen)
+            told = await self._run(fresh, seen=self._seen)
         except CodeExecutionError as e:
             raise InvalidSetting(f"the input files cannot be staged: {e.message.splitlines()[-1]}") from e
         self._seen = _as_dict(told.get("seen")) or {}
+        self._staged.update(digests)
 
     async def collect(self) -> tuple[tuple[ExecFile, ...], str]:
         """The files that are new or changed since the last time, and a line about those left out."""

@@ -62,6 +62,14 @@ class KeptSessions:
             if kept.is_lost:
                 await self._forget(name, kept)
 
+    async def close(self, name: str) -> None:
+        """Close one, if it is there and nobody uses it."""
+        async with self._opening:
+            kept = self._kept.get(name)
+            if kept is not None and not kept.users:
+                del self._kept[name]
+                await kept.closing.aclose()
+
     async def aclose(self) -> None:
         """Close them all. Legal twice."""
         while self._kept:

@@ -13,7 +13,7 @@ from hatchway.core.decisions import ApproveCallback, Deny
 from hatchway.core.errors import CodeExecutionError, CodeLimitError, CodeTimeoutError, InvalidSetting, SandboxCrashed
 from hatchway.core.events import AgentEvent, ApprovalRequest, CodeExecutionOutput, CodeExecutionOutputChunk, RunFailed
 from hatchway.core.limits import Limits
-from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.core.results import ExecFile, ExecutionResult, check_input_files
 from hatchway.core.sandbox import CodeSandbox, OnOutput
 from hatchway.gate.rules import Rule
 from hatchway.mode.file_exchange import FileExchange
@@ -99,9 +99,10 @@ class Workbench:
             on_output: Sees stdout and stderr as they arrive.
 
         Raises:
-            InvalidSetting: Files cannot be staged here.
+            InvalidSetting: The files cannot be staged, or not here.
             SandboxUnavailable, SandboxCrashed, TransportError: The host failed.
         """
+        check_input_files(files)
         constraints = (await self.open()).constraints
         opened = self._opened()
         has_files = self._settings.has_files and constraints.filesystem and constraints.stateful
@@ -116,6 +117,15 @@ class Workbench:
         async with opened.mode.session() as fresh:
             exchange = FileExchange(fresh, self._settings.limits)
             return (await _exchanged(fresh, exchange, code, files, on_output))[0]
+
+    async def prompt(self) -> str:
+        """What a model must know to write code for it; see `CodeMode.prompt`."""
+        await self.open()
+        return self._opened().mode.prompt()
+
+    async def close_session(self, name: str) -> None:
+        """Close the session of this name, if there is one and nobody uses it."""
+        await self._opened().sessions.close(name)
 
     async def aclose(self) -> None:
         """Close the sessions of this event loop and give the sandbox back. It can be used again afterwards."""
