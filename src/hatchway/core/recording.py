@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,12 +64,12 @@ def identity(call: FunctionCall, seed: bytes) -> str:
     """What tells a call from others: equal for equal names and arguments, and only the seed's owner can tell."""
     kwargs = {name: call.kwargs[name] for name in sorted(call.kwargs)} if len(call.kwargs) > 1 else dict(call.kwargs)
     known = to_wire([call.function_name, list(call.args), kwargs])
-    return hmac.new(seed, known, hashlib.sha256).hexdigest()[:32]
+    return hmac.digest(seed, known, "sha256").hex()[:32]
 
 
 def guest_seed(seed: bytes, action: int = 0) -> bytes:
     """What a guest draws its randomness from, per action of a session."""
-    return hmac.new(seed, b"guest %d" % action, hashlib.sha256).digest()
+    return hmac.digest(seed, b"guest %d" % action, "sha256")
 
 
 def told_error(error_type: str, message: str) -> BaseException:
