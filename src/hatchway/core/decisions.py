@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hatchway.core.calls import FunctionCall
@@ -11,7 +11,14 @@ from hatchway.core.calls import FunctionCall
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """The call may run as it stands."""
+    """The call may run as it stands, and perhaps others like it: `Allow("run", args={"path": "/data/**"})`."""
+
+    scope: Literal["call", "run", "always"] = "call"
+    """Whether it holds for this call, for the rest of the run, or for good; a rule that denies still wins."""
+    tool: str = ""
+    """Beyond this call: pattern for the tool's name; empty is this very tool."""
+    args: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Beyond this call: a pattern per argument, all must match; none allows any arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,11 @@ Approval = Literal["allow", "ask", "deny"]
 """What a tool or a rule says before anyone is asked."""
 ApproveCallback = Callable[[FunctionCall], "bool | Decision | Awaitable[bool | Decision]"]
 """Sees a call with bound, validated arguments; sync callbacks run off the event loop."""
+
+
+def as_settlement(answer: bool | Settlement) -> Settlement:
+    """As `as_decision`, and what may be said of a call in doubt."""
+    return answer if isinstance(answer, Ran | NotRun) else as_decision(answer)
 
 
 def as_decision(answer: bool | Decision) -> Decision:

@@ -126,6 +126,9 @@ class CodeExecution(ABC):
             RuntimeError: The execution is not waiting.
         """
 
+    is_dump_exact: ClassVar[bool] = True
+    """Whether `dump` has the state itself; otherwise restoring runs the code again."""
+
     @abstractmethod
     async def cancel(self) -> None:
         """Kill the code. It is dead, with all its descendants, when this returns. Legal at any time, also twice."""

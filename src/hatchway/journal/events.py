@@ -21,7 +21,7 @@ from hatchway.core.events import (
 )
 from hatchway.core.results import ExecutionResult
 from hatchway.journal.entries import REDACTED, Entry, RunRow
-from hatchway.journal.history import History
+from hatchway.journal.history import History, JournaledCall
 
 
 class EventTeller:
@@ -42,6 +42,12 @@ class EventTeller:
         self._history.add(entry)
         when: Any = {"run_id": self._run.run_id, "at": entry.at}
         call = self._history.calls.get(entry.call_id)
+        if call is not None and (decided := entry.body.get("decided")):
+            first = CallDecided(call.call, decision=call.decision or Deny(), by=decided["by"], **when)
+            return [first, *self._told(entry, call, when)]
+        return self._told(entry, call, when)
+
+    def _told(self, entry: Entry, call: JournaledCall | None, when: Any) -> list[AgentEvent]:
         match entry.kind:
             case "output":
                 return [CodeExecutionOutputChunk(entry.body["text"], stream=entry.body["stream"], **when)]

@@ -37,6 +37,15 @@ class JournaledCall:
     error: str = ""
     """What the code saw, when `state` is failed or denied."""
     seconds: float = 0.0
+    made: int = 0
+    """The number of the call among those of its run, in the order the host saw them."""
+    answers_before: int = 0
+    """How many answers the code had been given when the call was first written down."""
+    expires_at: float | None = None
+    """When a decision comes too late."""
+    is_answered: bool = False
+    is_hidden: bool = False
+    """Arguments were not stored; `identity` tells the call all the same."""
     is_redacted: bool = False
     """The value was not stored: the run cannot be resumed past this call."""
     decision: Decision | None = None
@@ -103,10 +112,10 @@ class History:
             case "done":
                 call.state, call.value, call.seconds = "done", body.get("value"), body.get("seconds", 0.0)
                 call.is_redacted = "redacted" in body
-                self.answers.append(call)
+                self._answer(call)
             case "failed" | "denied":
                 call.state, call.error, call.seconds = entry.kind, body["error"], body.get("seconds", 0.0)
-                self.answers.append(call)
+                self._answer(call)
             case "decided":
                 call.decision, call.by = decision_of(body), body["by"]
             case _:
@@ -123,6 +132,18 @@ class History:
             digest=body.get("digest", ""),
             trail=body.get("trail") or {},
             idempotent=body.get("idempotent", False),
+            made=body.get("made", len(self.calls) + 1),
+            answers_before=len(self.answers),
+            expires_at=body.get("expires_at"),
+            is_hidden=body.get("is_hidden", False),
         )
+        if decided := body.get("decided"):
+            made.decision, made.by = decision_of(decided), decided["by"]
         self.calls[entry.call_id] = made
         return made
+
+    def _answer(self, call: JournaledCall) -> None:
+        if call.is_answered:  # by a value that could not cross after all: the error that came instead counts
+            self.answers = [other for other in self.answers if other is not call]
+        call.is_answered = True
+        self.answers.append(call)

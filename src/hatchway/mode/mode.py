@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import ApproveCallback, Decision, as_decision
+from hatchway.core.decisions import ApproveCallback, Decision, Settlement, as_settlement
 from hatchway.core.errors import ApprovalRequired, InvalidSetting
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import DEFAULT_LIMITS, Limits
@@ -18,15 +21,20 @@ from hatchway.core.sandbox import CodeSandbox, CodeSession
 from hatchway.gate.approval import ask
 from hatchway.gate.rules import Rule
 from hatchway.journal.memory import MemoryJournal, RunRecord
+from hatchway.mode.grants import Grants
 from hatchway.mode.passage import Passage
 from hatchway.mode.prompt import build_code_mode_prompt
 from hatchway.mode.run import Run
-from hatchway.mode.session import ModeSession, finished
+from hatchway.mode.session import ModeSession
 from hatchway.mode.stream import streamed
 from hatchway.mode.threads import ToolThreads
 from hatchway.sandboxes.registry import shared_sandbox
 from hatchway.tools.functions import Tool, as_tools
 from hatchway.tools.stubs import render_stubs
+
+if TYPE_CHECKING:
+    from hatchway.journal.store import Journal
+    from hatchway.mode.runs import DurableRuns
 
 
 class CodeMode:
@@ -39,7 +47,9 @@ class CodeMode:
         approve: Sees every call that no rule settled and decides; without it, tools marked `ask` pause the run.
         rules: Stored permissions, see `Rule`.
         limits: Defaults for every run.
-        journal: None keeps runs in memory for as long as the mode lives.
+        journal: A path, `postgresql://…`, or a `Journal`: every step of a run is stored, and a run whose process died
+            can be resumed by any other. None keeps runs in memory for as long as the mode lives.
+        approval_seconds: How long people may take to decide; a decision after that counts as a denial.
         type_check: Check code against the tools' stubs before it runs, where the sandbox can.
         calls: `"declared"` keeps each tool's own style, `"async"` makes all of them `await tool(...)`.
         on_event: Sees every event of every run.
@@ -57,13 +67,12 @@ class CodeMode:
         approve: ApproveCallback | None = None,
         rules: Iterable[Rule] = (),
         limits: Limits | None = None,
-        journal: None = None,
+        journal: str | PathLike[str] | Journal | None = None,
+        approval_seconds: float | None = None,
         type_check: bool = False,
         calls: Literal["declared", "async"] = "declared",
         on_event: Callable[[AgentEvent], None] | None = None,
     ) -> None:
-        if journal is not None:
-            raise InvalidSetting("this version keeps runs in memory: leave journal=None")
         if calls not in ("declared", "async"):
             raise InvalidSetting(f"calls is 'declared' or 'async', not {calls!r}")
         self.tools = _with_fetch(as_tools(tools), sandbox)
@@ -74,6 +83,11 @@ class CodeMode:
         self._type_check = type_check
         self._on_event = on_event
         self._journal = MemoryJournal()
+        self._place = journal
+        self._durable: DurableRuns | None = None
+        self._opening = asyncio.Lock()
+        self._approval_seconds = approval_seconds
+        self._always: list[Rule] = []
         self._threads = ToolThreads()
         self._passage = Passage(self.tools, tuple(rules), self._threads, asks_all=approve is not None)
         self._signatures = tuple(tool.signature(style=calls) for tool in self.tools.values())
@@ -91,7 +105,7 @@ class CodeMode:
             SandboxUnavailable, SandboxCrashed, TransportError: The host failed.
         """
         sandbox = await self._open()
-        return await finished(self._new_run(sandbox, limits), code, inputs)
+        return await self._finished(self._new_run(sandbox, limits), code, inputs)
 
     async def stream(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -109,30 +123,66 @@ class CodeMode:
             yield event
 
     @asynccontextmanager
-    async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[ModeSession, None]:
-        """A kept interpreter: names, imports and functions persist from action to action."""
-        sandbox = await self._open()
-        async with sandbox.session(limits=limits or self.limits) as session:
-            yield ModeSession(lambda limits: self._new_run(session, limits), asks=self._approve is None)
+    async def session(
+        self, *, limits: Limits | None = None, session_id: str | None = None
+    ) -> AsyncGenerator[ModeSession, None]:
+        """A kept interpreter: names, imports and functions persist from action to action.
 
-    async def resume(self, run_id: str, decisions: Mapping[str, bool | Decision] | None = None) -> ExecutionResult:
+        Args:
+            limits: Defaults for its actions.
+            session_id: Of a session in the journal (`ModeSession.session_id`): its actions are run again, their calls
+                answered as they were, and it goes on from there.
+
+        Raises:
+            CheckpointRefused: Its actions cannot be run again, or one of them has not ended.
+        """
+        sandbox, limits = await self._open(), limits or self.limits
+        durable = self._durable
+        if durable is None:
+            if session_id is not None:
+                raise InvalidSetting("a session can be had again only from a journal", hint="CodeMode(journal=…)")
+            async with sandbox.session(limits=limits) as session:
+                yield ModeSession(partial(self._new_run, session), self._finished, asks=self._approve is None)
+            return
+        known = session_id or uuid.uuid4().hex
+        async with durable.session(sandbox, known, limits) as (session, done):
+            new_run = partial(durable.new, session, session_id=known)
+            yield ModeSession(
+                new_run, self._finished, asks=self._approve is None, session_id=known, limits=limits, done=done
+            )
+
+    async def resume(self, run_id: str, decisions: Mapping[str, bool | Settlement] | None = None) -> ExecutionResult:
         """Go on with a paused run, settling all or some of its pending calls.
 
-        Resuming a finished run gives its result again and repeats nothing.
+        With a journal also a run whose process died, in whatever process; its calls are not made again. Resuming a
+        finished run gives its result again and repeats nothing.
 
         Raises:
             ApprovalRequired: Calls are still undecided.
+            InDoubt: A crash left calls of which nobody knows whether they ran: settle them with `Ran` or `NotRun`.
             UnknownRun: No such run.
+            RunTaken: Somebody else drives it.
             ValueError: A decision for a call that is not pending, or the run is being resumed already.
             CheckpointRefused: The paused execution cannot be restored. The code is not run again.
             CodeExecutionError: The code failed.
         """
+        sandbox = await self._open()
+        settled = {call_id: as_settlement(decision) for call_id, decision in (decisions or {}).items()}
+        if self._durable is None:
+            return await self._resumed_here(run_id, settled)
+        outcome = await self._durable.resume(run_id, sandbox, settled)
+        if isinstance(outcome, ExecutionResult):
+            return outcome
+        run, paused = outcome
+        await self._durable.paused(run)
+        raise ApprovalRequired(run.run_id, paused.pending)
+
+    async def _resumed_here(self, run_id: str, settled: Mapping[str, Settlement]) -> ExecutionResult:
         record = self._journal.find(run_id)
         if record.result is not None:
             return record.result
         if record.error is not None:
             raise record.error
-        settled = {call_id: as_decision(decision) for call_id, decision in (decisions or {}).items()}
         _check_pending(record, settled)
         if not settled:
             raise ApprovalRequired(run_id, record.pending)
@@ -156,6 +206,9 @@ class CodeMode:
         for record in self._journal.paused():
             await record.live.abandon()
             record.live = None
+        durable, self._durable = self._durable, None
+        if durable is not None:
+            await durable.close()
         self._threads.close()
         self._sandbox = None
         await self._closing.aclose()
@@ -170,6 +223,9 @@ class CodeMode:
         await self.aclose()
 
     async def _open(self) -> CodeSandbox:
+        if self._place is not None and self._durable is None:
+            async with self._opening:
+                self._durable = self._durable or await asyncio.to_thread(self._opened_journal, self._place)
         if self._sandbox is None:
             if isinstance(self._given, str):
                 self._sandbox = await self._closing.enter_async_context(shared_sandbox(self._given))
@@ -177,23 +233,57 @@ class CodeMode:
                 self._sandbox = self._given
         return self._sandbox
 
-    def _new_run(self, where: CodeSandbox | CodeSession, limits: Limits | None) -> Run:
-        run_id = uuid.uuid4().hex
-        return Run(
-            run_id=run_id,
-            sandbox=self.sandbox,
-            where=where,
-            passage=self._passage,
-            signatures=self._signatures,
-            stubs=self._stubs if self._type_check else None,
-            limits=limits or self.limits,
-            ask=self._ask,
-            emit=self._on_event or _nobody_listens,
-            record=self._journal.open(run_id),
-            journal=self._journal,
-        )
+    def _opened_journal(self, place: str | PathLike[str] | Journal) -> DurableRuns:
+        from hatchway.journal.store import Journal
+        from hatchway.mode.durable import DurableRun, schema_digests
+        from hatchway.mode.runs import DurableRuns
 
-    async def _resumed(self, record: RunRecord, decisions: Mapping[str, Decision]) -> ExecutionResult:
+        journal = place if isinstance(place, Journal) else Journal(place)
+        digests = schema_digests(self.tools)
+
+        def make_run(where: CodeSandbox | CodeSession, limits: Limits, *, run_id: str, **settings: Any) -> DurableRun:
+            common = self._common(where, limits, run_id) | settings
+            return DurableRun(**common, store=journal, tools=digests, approval_seconds=self._approval_seconds)
+
+        return DurableRuns(journal, make_run)
+
+    def _new_run(self, where: CodeSandbox | CodeSession, limits: Limits | None) -> Run:
+        if self._durable is not None:
+            return self._durable.new(where, limits or self.limits)
+        run_id = uuid.uuid4().hex
+        return Run(**self._common(where, limits or self.limits, run_id))
+
+    def _common(self, where: CodeSandbox | CodeSession, limits: Limits, run_id: str) -> dict[str, Any]:
+        """What runs in memory and in a journal have in common."""
+        return {
+            "run_id": run_id,
+            "sandbox": self.sandbox,
+            "where": where,
+            "passage": self._passage,
+            "signatures": self._signatures,
+            "stubs": self._stubs if self._type_check else None,
+            "limits": limits,
+            "ask": self._ask,
+            "emit": self._on_event or _nobody_listens,
+            "grants": Grants(self._always),
+            "record": RunRecord(run_id=run_id) if self._durable else self._journal.open(run_id),
+            "journal": self._journal,
+        }
+
+    async def _finished(self, run: Run, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult:
+        """The result of a run from its start.
+
+        Raises:
+            ApprovalRequired: It paused instead.
+        """
+        outcome = await run.start(code, inputs)
+        if isinstance(outcome, ExecutionResult):
+            return outcome
+        if self._durable is not None:
+            await self._durable.paused(run)
+        raise ApprovalRequired(run.run_id, outcome.pending)
+
+    async def _resumed(self, record: RunRecord, decisions: Mapping[str, Settlement]) -> ExecutionResult:
         run: Run = record.live
         outcome = await run.resume(decisions)
         if isinstance(outcome, ExecutionResult):
@@ -217,7 +307,7 @@ def _nobody_listens(event: AgentEvent) -> None:
     return None
 
 
-def _check_pending(record: RunRecord, decisions: Mapping[str, Decision]) -> None:
+def _check_pending(record: RunRecord, decisions: Mapping[str, Settlement]) -> None:
     if record.state == "running":
         raise ValueError(f"run {record.run_id} is running: it can be resumed once at a time")
     pending = [call.call_id for call in record.pending]

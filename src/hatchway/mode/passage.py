@@ -69,6 +69,10 @@ class Passage:
         known = self._foregone.get(admitted.call.function_name)
         return known or self._verdict(admitted.tool, admitted.call.kwargs)
 
+    def arguments(self, admitted: Admitted) -> Mapping[str, Any]:
+        """The call's arguments with the tool's defaults filled in, so that leaving one out hides nothing."""
+        return {**self._defaults[admitted.tool.name], **admitted.call.kwargs}
+
     def _verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
         everything = {**self._defaults[tool.name], **arguments}
         return verdict(tool.approval, self._rules, tool.name, everything, asks_all=self._asks_all)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from hatchway.core.calls import FunctionCall, Waiting
-from hatchway.core.decisions import Decision
+from hatchway.core.decisions import Settlement
 from hatchway.core.errors import CodeExecutionError, CodeLimitError
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution
 from hatchway.gate.limits import CallBudget
+from hatchway.mode.call_book import CallBook
 from hatchway.mode.serve import CallServer
 
 
@@ -67,13 +68,21 @@ class PullLoop:
         await self._finish_tasks()
         return replace(outcome, usage=replace(outcome.usage, calls=self._budget.used))
 
-    def go_on(self, decisions: Mapping[str, Decision], execution: CodeExecution) -> None:
+    def go_on(self, decisions: Mapping[str, Settlement], execution: CodeExecution) -> None:
         """Settle held calls, some or all, on an execution that stands at them; then `drive` again."""
         if execution is not self._server.execution:
-            self._repeated = set(self._server.held)  # a restored execution gives its pending calls once more
-            self._server.execution = execution
+            self.stand_at(execution)
         for call_id, decision in decisions.items():
             self._start(self._server.settle(call_id, decision))
+
+    def write_to(self, book: CallBook) -> None:
+        """Have the calls written down here from now on."""
+        self._server.write_to(book)
+
+    def stand_at(self, execution: CodeExecution) -> None:
+        """Go on with an execution that was restored: it gives the held calls once more."""
+        self._repeated = set(self._server.held)
+        self._server.execution = execution
 
     async def abandon(self) -> None:
         """Kill the code and drop its calls; shielded, so that a cancelled caller leaves nothing behind."""

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from hatchway.core.calls import FunctionSignature
-from hatchway.core.decisions import Decision
+from hatchway.core.decisions import Settlement
 from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeRuntimeError
 from hatchway.core.events import (
     CodeExecutionDisplay,
@@ -24,6 +24,7 @@ from hatchway.core.results import Display, ExecutionResult
 from hatchway.core.sandbox import CodeExecution, CodeSandbox, CodeSession
 from hatchway.gate.limits import CallBudget
 from hatchway.journal.memory import MemoryJournal, RunRecord
+from hatchway.mode.grants import Grants
 from hatchway.mode.passage import Passage
 from hatchway.mode.pull import Paused, PullLoop
 from hatchway.mode.serve import Ask, CallServer, Emit
@@ -47,6 +48,7 @@ class Run:
     limits: Limits
     ask: Ask
     emit: Emit
+    grants: Grants
     record: RunRecord
     journal: MemoryJournal
     _loop: PullLoop | None = field(default=None, init=False)
@@ -60,11 +62,11 @@ class Run:
                 self._loop = await self._launch(code, inputs)
                 outcome = await self._loop.drive()
         except BaseException as e:
-            self._failed(e)
+            await self._stopped(e)
             raise
         return await self._settle(self._loop, outcome)
 
-    async def resume(self, decisions: Mapping[str, Decision]) -> ExecutionResult | Paused:
+    async def resume(self, decisions: Mapping[str, Settlement]) -> ExecutionResult | Paused:
         """Go on from a pause with these decisions."""
         loop = self._loop
         assert loop is not None, "a paused run has been started"
@@ -74,7 +76,7 @@ class Run:
                 loop.go_on(decisions, await self._standing(loop))
                 outcome = await loop.drive()
         except BaseException as e:
-            self._failed(e)
+            await self._stopped(e)
             raise
         return await self._settle(loop, outcome)
 
@@ -86,12 +88,23 @@ class Run:
     async def _launch(self, code: str, inputs: Mapping[str, Any] | None) -> PullLoop:
         if self.stubs is not None:
             await self.sandbox.type_check(code, self.stubs)
-        execution = await self.where.execute(
+        return PullLoop(self._server(await self._execute(code, inputs)), CallBudget(self.limits.calls))
+
+    async def _execute(self, code: str, inputs: Mapping[str, Any] | None) -> CodeExecution:
+        return await self.where.execute(
             code, self.signatures, inputs=inputs, limits=self.limits, on_output=self._output
         )
+
+    def _server(self, execution: CodeExecution) -> CallServer:
         execution.watch_displays(self._display)
-        server = CallServer(run_id=self.run_id, execution=execution, passage=self.passage, emit=self.emit, ask=self.ask)
-        return PullLoop(server, CallBudget(self.limits.calls))
+        return CallServer(
+            run_id=self.run_id,
+            execution=execution,
+            passage=self.passage,
+            emit=self.emit,
+            ask=self.ask,
+            grants=self.grants,
+        )
 
     async def _standing(self, loop: PullLoop) -> CodeExecution:
         """The execution the pause left: still there, or restored from its checkpoint."""
@@ -107,22 +120,25 @@ class Run:
     async def _settle(self, loop: PullLoop, outcome: ExecutionResult | Paused) -> ExecutionResult | Paused:
         if isinstance(outcome, ExecutionResult):
             self.journal.ended(self.record, result=outcome)
-            self.emit(CodeExecutionOutput(_text(outcome), outcome.images, result=outcome, run_id=self.run_id))
+            self.emit(CodeExecutionOutput(shown_text(outcome), outcome.images, result=outcome, run_id=self.run_id))
             return outcome
-        if isinstance(self.where, CodeSandbox):  # a session's interpreter must live on, so it stays as it is
-            self.record.checkpoint = loop.execution.dump()
+        if isinstance(self.where, CodeSandbox) and loop.execution.is_dump_exact:
+            self.record.checkpoint = loop.execution.dump()  # others, and a session's interpreter, stay as they are
         self.record.state, self.record.pending, self.record.live = "paused", outcome.pending, self
         if self.record.checkpoint is not None:
             await loop.execution.cancel()  # the bytes hold everything: no worker is kept while a person thinks
         self.emit(RunPaused(outcome.pending, run_id=self.run_id))
         return outcome
 
-    def _failed(self, error: BaseException) -> None:
-        if isinstance(error, CodeExecutionError) and not error.hint:
-            error.hint = _hint(error.message, [s.name for s in self.signatures])
+    async def _stopped(self, error: BaseException) -> None:
+        self._add_hint(error)
         told = error if isinstance(error, Exception) else CodeRuntimeError("the run was cancelled")
         self.journal.ended(self.record, error=told)
         self.emit(RunFailed(told, run_id=self.run_id))
+
+    def _add_hint(self, error: BaseException) -> None:
+        if isinstance(error, CodeExecutionError) and not error.hint:
+            error.hint = _hint(error.message, [s.name for s in self.signatures])
 
     def _output(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         self.emit(CodeExecutionOutputChunk(text, stream=stream, run_id=self.run_id))
@@ -137,10 +153,10 @@ class Run:
         return action_span(run_id=self.run_id, sandbox=self.sandbox.name, tier=self.sandbox.tier)
 
 
-def _text(result: ExecutionResult) -> str | None:
-    tables = "".join(f"{display.text}\n" for display in result.displays if not display.mime_type.startswith("image/"))
-    shown = f"{result.stdout}{tables}"
-    return (shown if result.output is None else f"{shown}{result.output!r}") or None
+def shown_text(result: ExecutionResult) -> str | None:
+    """What a result shows: what was printed, and the output."""
+    shown = result.stdout if result.output is None else f"{result.stdout}{result.output!r}"
+    return shown or None
 
 
 def _hint(message: str, names: Sequence[str]) -> str:

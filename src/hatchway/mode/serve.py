@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
 from hatchway.core.calls import CallRecord, CallState, FunctionCall
-from hatchway.core.decisions import Allow, Decision, Deny, Edit
+from hatchway.core.decisions import Allow, Decision, Deny, Edit, NotRun, Ran, Settlement
 from hatchway.core.errors import CheckpointRefused, ToolDenied, ToolError, ValueNotPortable
 from hatchway.core.events import AgentEvent, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.sandbox import CodeExecution
 from hatchway.core.values import copied
 from hatchway.gate.approval import Verdict
+from hatchway.mode.call_book import CallBook
+from hatchway.mode.grants import Grants
 from hatchway.mode.passage import Admitted, Passage
 from hatchway.trace.otel import call_span, is_traced
 
@@ -31,12 +33,24 @@ class Held:
 
     admitted: Admitted
     digest: str
+    is_edited: bool = False
+    """It runs with arguments a person gave; only where that was decided before a crash."""
 
 
 class CallServer:
     """Serves the calls of one run, on whatever execution the run stands on now."""
 
-    def __init__(self, *, run_id: str, execution: CodeExecution, passage: Passage, emit: Emit, ask: Ask) -> None:
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        execution: CodeExecution,
+        passage: Passage,
+        emit: Emit,
+        ask: Ask,
+        grants: Grants,
+        book: CallBook | None = None,
+    ) -> None:
         self.execution = execution
         self._records: deque[tuple[FunctionCall, CallState, Any, str, float]] = deque(maxlen=_KEPT_RECORDS)
         self.held: dict[str, Held] = {}
@@ -44,6 +58,12 @@ class CallServer:
         self._passage = passage
         self._emit = emit
         self._ask = ask
+        self._grants = grants
+        self._book = book
+
+    def write_to(self, book: CallBook) -> None:
+        """Have the calls written down here from now on."""
+        self._book = book
 
     def records(self) -> tuple[CallRecord, ...]:
         """What became of the last calls."""
@@ -58,6 +78,8 @@ class CallServer:
 
     async def serve(self, call: FunctionCall) -> None:
         """Answer a call, or hold it for a person."""
+        if self._book is not None:
+            self._book.came(call, self.execution)
         try:
             admitted = self._passage.admit(call)
             found = self._passage.verdict(admitted)
@@ -72,29 +94,43 @@ class CallServer:
         if allowed is not None:
             await self._run(allowed)
 
-    async def settle(self, call_id: str, decision: Decision) -> None:
+    async def settle(self, call_id: str, decision: Settlement) -> None:
         """Answer a held call as a person decided.
 
         Raises:
             CheckpointRefused: The call is not what that person was shown.
         """
         held = self.held.pop(call_id)
-        if held.admitted.digest() != held.digest:
+        admitted = held.admitted
+        if admitted.digest() != held.digest:
             raise CheckpointRefused(f"the arguments of call {call_id} changed since they were shown")
+        match decision:
+            case Ran(value=value):
+                return await self._answer(admitted.call, value, seconds=0.0)
+            case NotRun():
+                return await self._run(admitted, is_edited=held.is_edited)
+            case Allow() | Deny() | Edit():
+                pass
         try:
-            allowed = self._settled(held.admitted, decision, "person")
+            allowed = self._settled(admitted, decision, "person")
         except ToolError as e:
-            return await self._refuse(held.admitted.call, e, seconds=0.0)
-        await self._run(allowed)
+            return await self._refuse(admitted.call, e, seconds=0.0)
+        await self._run(allowed, is_edited=isinstance(decision, Edit))
 
     async def _decide(self, admitted: Admitted, found: Verdict) -> Admitted | None:
+        call = admitted.call
         if found.kind == "deny":
-            self._decided(admitted.call, Deny(found.reason), found.by)
+            self._decided(call, Deny(found.reason), found.by)
             raise ToolDenied(found.reason)
-        decision = await self._ask(_shown(admitted.call))
+        if self._grants.allow(call, self._passage.arguments(admitted)):
+            self._decided(call, Allow(), "rule")
+            return admitted
+        decision = await self._ask(_shown(call))
         if decision is None:
             again = replace(admitted, prepared=None)  # what runs is made from what was shown, whose digest is checked
-            self.held[admitted.call.call_id] = Held(again, admitted.digest())
+            self.held[call.call_id] = held = Held(again, admitted.digest())
+            if self._book is not None:
+                self._book.held(admitted, held.digest)
             return None
         return self._settled(admitted, decision, "callback")
 
@@ -102,6 +138,7 @@ class CallServer:
         self._decided(admitted.call, decision, by)
         match decision:
             case Allow():
+                self._grants.add(admitted.call, decision)
                 return admitted
             case Edit():
                 return self._passage.edited(admitted, decision)
@@ -110,8 +147,10 @@ class CallServer:
             case _:
                 assert_never(decision)
 
-    async def _run(self, admitted: Admitted) -> None:
+    async def _run(self, admitted: Admitted, *, is_edited: bool = False) -> None:
         call = admitted.call
+        if self._book is not None:
+            await self._book.intend(admitted, is_edited=is_edited)
         self._emit(CallStarted(call, run_id=self._run_id))
         started = time.monotonic()
         try:
@@ -126,6 +165,8 @@ class CallServer:
 
     async def _answer(self, call: FunctionCall, value: Any, *, seconds: float) -> None:
         try:
+            if self._book is not None:
+                self._book.done(call, value, seconds)  # before: answers are written down in the order they are given
             await self.execution.provide_result(value, call_id=call.call_id)
         except ValueNotPortable as e:
             error = ToolError(f"the tool {call.function_name} returned something that cannot cross the wall: {e}")
@@ -135,6 +176,8 @@ class CallServer:
         self._emit(ToolOutput(value, call_id=call_id, tool_name=name, seconds=seconds, run_id=self._run_id))
 
     async def _refuse(self, call: FunctionCall, error: ToolError, *, seconds: float) -> None:
+        if self._book is not None:
+            self._book.refused(call, error, seconds)
         denied, text = isinstance(error, ToolDenied), str(error)
         state = "denied" if denied else "failed"
         name, call_id = call.function_name, call.call_id

@@ -2,45 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
-from hatchway.core.errors import ApprovalRequired
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.mode.run import Run
 from hatchway.mode.stream import streamed
 
+Finish = Callable[[Run, str, Mapping[str, Any] | None], Awaitable[ExecutionResult]]
+
 
 class ModeSession:
-    """Names, imports and functions persist from action to action. One action at a time."""
+    """Names, imports and functions persist from action to action. One action at a time.
 
-    def __init__(self, new_run: Callable[[Limits | None], Run], *, asks: bool) -> None:
-        self._new_run = new_run
+    Args:
+        new_run: Makes the run of an action.
+        finish: Drives it to its end.
+        asks: Calls to be asked about come as events when it is streamed.
+        session_id: Its id in the journal.
+        limits: Defaults for its actions.
+        done: How many actions of it were done before.
+    """
+
+    def __init__(
+        self,
+        new_run: Callable[..., Run],
+        finish: Finish,
+        *,
+        asks: bool,
+        session_id: str = "",
+        limits: Limits | None = None,
+        done: int = 0,
+    ) -> None:
+        self.session_id = session_id
+        """What `CodeMode.session(session_id=…)` takes to have it again; empty without a journal."""
+        self._new_run, self._finish = new_run, finish
         self._asks = asks
+        self._limits = limits
+        self._done = done
 
     async def run(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
     ) -> ExecutionResult:
         """As `CodeMode.run`, with the state kept."""
-        return await finished(self._new_run(limits), code, inputs)
+        return await self._finish(self._next(limits), code, inputs)
 
     async def stream(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
         """As `CodeMode.stream`, with the state kept."""
-        async for event in streamed(self._new_run(limits), code, inputs, asks=self._asks):
+        async for event in streamed(self._next(limits), code, inputs, asks=self._asks):
             yield event
 
-
-async def finished(run: Run, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult:
-    """The result of a run from its start.
-
-    Raises:
-        ApprovalRequired: It paused instead.
-    """
-    outcome = await run.start(code, inputs)
-    if isinstance(outcome, ExecutionResult):
-        return outcome
-    raise ApprovalRequired(run.run_id, outcome.pending)
+    def _next(self, limits: Limits | None) -> Run:
+        if not self.session_id:
+            return self._new_run(limits)
+        place, self._done = self._done, self._done + 1
+        return self._new_run(limits or self._limits, place=place)

@@ -12,6 +12,8 @@ from hatchway.core.sandbox import CodeExecution
 class Repeatable(CodeExecution):
     """An execution that tells what it takes to repeat it."""
 
+    is_dump_exact = False
+
     @abstractmethod
     def recording(self) -> Recording | None:
         """The action with what was said so far; None where nobody wrote it down, or it is too much."""

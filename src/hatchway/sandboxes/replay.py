@@ -88,6 +88,8 @@ class ReplayExecution(CodeExecution):
         recording: What it did before.
     """
 
+    is_dump_exact = False
+
     def __init__(self, inner: Repeatable, recording: Recording) -> None:
         self._inner = inner
         self._recording = recording
@@ -121,6 +123,11 @@ class ReplayExecution(CodeExecution):
         pending = [self._came[c.call.call_id] for c in self._recording.calls if c.call.call_id not in answered]
         self._fresh.extend([*pending, *self._new])
         self._inner.stands_at(self._recording.ran)
+
+    @property
+    def standing_at(self) -> tuple[FunctionCall, ...]:
+        """The calls that are handed out next, the pending ones of the recording first."""
+        return tuple(self._fresh)
 
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
         """As the contract says."""

@@ -1,0 +1,242 @@
+"""Durable runs: each step is in the journal, so that the run can go on after its process is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.decisions import Settlement
+from hatchway.core.errors import CheckpointRefused, CodeExecutionError, HatchwayError
+from hatchway.core.events import (
+    AgentEvent,
+    CodeExecutionOutput,
+    CodeExecutionOutputChunk,
+    RunFailed,
+    RunPaused,
+    RunResumed,
+)
+from hatchway.core.recording import Recording
+from hatchway.core.results import ExecutionResult
+from hatchway.core.sandbox import CodeExecution, CodeSandbox
+from hatchway.core.signing import key_id, load_key, run_seed, seal, unseal
+from hatchway.core.values import to_wire
+from hatchway.gate.limits import CallBudget
+from hatchway.gate.rules import Rule
+from hatchway.journal.book import RunBook
+from hatchway.journal.entries import RunHead
+from hatchway.journal.history import History
+from hatchway.journal.store import Journal
+from hatchway.mode.call_book import CallBook
+from hatchway.mode.pull import Paused, PullLoop
+from hatchway.mode.recovery import check_tools, held_calls, recording_of
+from hatchway.mode.run import Run, shown_text
+from hatchway.mode.serve import CallServer
+from hatchway.sandboxes.replay import ReplayExecution
+from hatchway.tools.functions import Tool
+
+
+@dataclass(slots=True, kw_only=True)
+class DurableRun(Run):
+    """A run whose every step is journaled."""
+
+    store: Journal
+    tools: Mapping[str, str]
+    """A digest of each tool's schema."""
+    approval_seconds: float | None = None
+    session_id: str = ""
+    place: int = 0
+    epoch: int = 1
+    """The epoch in which it was last driven here."""
+    _book: CallBook | None = field(default=None, init=False)
+
+    async def start(self, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult | Paused:
+        """As `Run.start`; the run is entered first."""
+        to_wire(dict(inputs or {}), root="inputs")  # what cannot cross cannot be stored either
+        self._open_book(self.store.begin(
+            self.run_id, self._head(code, inputs), sandbox=self.sandbox.name, tier=self.sandbox.tier,
+            session_id=self.session_id, place=self.place,
+        ))  # fmt: skip
+        return await Run.start(self, code, inputs)
+
+    async def go_on(
+        self,
+        book: RunBook,
+        head: RunHead,
+        history: History,
+        settlements: Mapping[str, Settlement],
+        checkpoint: bytes | None,
+    ) -> ExecutionResult | Paused:
+        """Go on with a run that was taken: where it stands here, from its checkpoint, or by running it again."""
+        self._open_book(book, made=len(history.calls))
+        await book.take_up()
+        is_here = self._loop is not None and self.epoch == book.epoch - 1
+        self.epoch = book.epoch
+        self.emit(RunResumed(book.epoch, run_id=self.run_id))
+        try:
+            with self._span():
+                if not is_here:
+                    check_tools(head, history, self.tools)
+                    self._loop = await self._recovered(head, history, checkpoint)
+                loop = self._loop
+                assert loop is not None
+                loop.go_on(settlements, loop.execution)
+                outcome = await loop.drive()
+        except BaseException as e:
+            await self._stopped(e)
+            raise
+        return await self._settle(loop, outcome)
+
+    def forget(self) -> None:
+        """What stood here is gone."""
+        self._loop = None
+
+    async def _recovered(self, head: RunHead, history: History, checkpoint: bytes | None) -> PullLoop:
+        """The run, led to where it stood."""
+        if checkpoint is not None:
+            execution = await self._restored(checkpoint)
+        else:
+            execution = await self._repeated(recording_of(head, history, self._seed()))
+        server = self._server(execution)
+        loop = PullLoop(server, CallBudget(self.limits.calls, used=len(history.calls)))
+        try:
+            server.held.update(held_calls(history, self.passage, _standing_at(execution)))
+        except BaseException:
+            await execution.cancel()
+            raise
+        loop.stand_at(execution)
+        return loop
+
+    async def _repeated(self, recording: Recording) -> CodeExecution:
+        execution = await self.where.replay(recording, on_output=self._output)
+        if execution is None and not recording.calls:
+            return await self._execute(recording.code, recording.inputs)
+        if execution is None:
+            raise CheckpointRefused(f"the sandbox {self.sandbox.name} cannot run code again")
+        return execution
+
+    async def _restored(self, checkpoint: bytes) -> CodeExecution:
+        payload, _ = unseal(checkpoint, self._claims())
+        execution = await self.sandbox.restore(payload, on_output=self._output)
+        if execution is None:
+            raise CheckpointRefused("the sandbox cannot restore it", hint="the code is not run again by itself")
+        return execution
+
+    async def _execute(self, code: str, inputs: Mapping[str, Any] | None) -> CodeExecution:
+        recording = Recording(
+            code=code, functions=self.signatures, inputs=inputs or {}, limits=self.limits, seed=self._seed(),
+            facts=self.sandbox.facts,
+        )  # fmt: skip
+        execution = await self.where.replay(recording, on_output=self._output)
+        if execution is None:  # a backend that cannot repeat code: the journal tells, but cannot bring it back
+            execution = await Run._execute(self, code, inputs)
+        return execution
+
+    def _server(self, execution: CodeExecution) -> CallServer:
+        execution.watch_displays(self._display)
+        return CallServer(
+            run_id=self.run_id,
+            execution=execution,
+            passage=self.passage,
+            emit=self._tell,
+            ask=self.ask,
+            grants=self.grants,
+            book=self._book,
+        )
+
+    async def _settle(self, loop: PullLoop, outcome: ExecutionResult | Paused) -> ExecutionResult | Paused:
+        assert self._book is not None
+        log = self._book.log
+        if isinstance(outcome, ExecutionResult):
+            try:
+                await log.ended(outcome)
+            finally:
+                log.give_back()
+            self.emit(CodeExecutionOutput(shown_text(outcome), outcome.images, result=outcome, run_id=self.run_id))
+            return outcome
+        try:
+            checkpoint = (
+                loop.execution.dump() if isinstance(self.where, CodeSandbox) and loop.execution.is_dump_exact else None
+            )
+            if checkpoint is not None:
+                await loop.execution.cancel()  # the bytes hold everything: no worker is kept while a person thinks
+                self._loop = None
+            await log.paused("paused", None if checkpoint is None else seal(checkpoint, self._claims()))
+        finally:
+            log.give_back()
+        self._tell(RunPaused(outcome.pending, run_id=self.run_id))
+        return outcome
+
+    async def _stopped(self, error: BaseException) -> None:
+        """The code failed: the run is over. The host failed or gave up: it can be resumed."""
+        self._add_hint(error)
+        assert self._book is not None
+        log, self._loop = self._book.log, None
+        try:
+            if isinstance(error, CodeExecutionError):
+                await asyncio.shield(log.ended(error))
+            else:
+                log.interrupted()
+        finally:
+            log.give_back()
+        told = error if isinstance(error, HatchwayError) else CheckpointRefused(f"the run was interrupted: {error!r}")
+        self.emit(RunFailed(told, run_id=self.run_id))
+
+    def _tell(self, event: AgentEvent) -> None:
+        assert self._book is not None
+        self.emit(self._book.tell(event))
+
+    def _output(self, stream: Any, text: str) -> None:
+        self._tell(CodeExecutionOutputChunk(text, stream=stream, run_id=self.run_id))
+
+    def _open_book(self, book: RunBook, made: int = 0) -> None:
+        self._book = CallBook(
+            book, seed=self._seed(), redaction=self.store.redaction, made=made, approval_seconds=self.approval_seconds
+        )
+        if self._loop is not None:
+            self._loop.write_to(self._book)
+
+    def _head(self, code: str, inputs: Mapping[str, Any] | None) -> RunHead:
+        return RunHead(
+            code=code, inputs=inputs or {}, functions=tuple(self.signatures), limits=self.limits, tools=self.tools,
+            facts=self.sandbox.facts, key_id=key_id(load_key()),
+        )  # fmt: skip
+
+    def _seed(self) -> bytes:
+        return run_seed(self.session_id or self.run_id)
+
+    def _claims(self) -> dict[str, str]:
+        return {"run": self.run_id, "tools": tools_digest(self.tools), "kind": "pause"}
+
+
+def schema_digests(tools: Mapping[str, Tool]) -> dict[str, str]:
+    """A digest of each tool's schema, by name."""
+    return {
+        name: hashlib.sha256(to_wire([name, tool.parameters, tool.is_async, tool.approval])).hexdigest()[:32]
+        for name, tool in tools.items()
+    }
+
+
+def tools_digest(digests: Mapping[str, str]) -> str:
+    """One digest for all tools."""
+    return hashlib.sha256(to_wire(dict(sorted(digests.items())))).hexdigest()
+
+
+def stored_rules(journal: Journal, run_id: str | None = None) -> list[Rule]:
+    """Permissions people gave, for good or for this run."""
+    return [Rule(body["effect"], body["tool"], body["args"]) for body in journal.rules(run_id)]
+
+
+def keep_rule(journal: Journal, run_id: str, rule: Rule, is_for_good: bool) -> None:
+    """Store a permission a person gave."""
+    body = {"effect": rule.effect, "tool": rule.tool, "args": dict(rule.args)}
+    journal.add_rule(uuid.uuid4().hex, body, run_id=None if is_for_good else run_id)
+
+
+def _standing_at(execution: CodeExecution) -> dict[str, FunctionCall]:
+    """The calls a repeated execution stands at, as the code makes them now."""
+    return {call.call_id: call for call in execution.standing_at} if isinstance(execution, ReplayExecution) else {}

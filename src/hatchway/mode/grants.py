@@ -1,0 +1,44 @@
+"""Permissions a person gave while deciding: for the rest of a run, or for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.decisions import Allow
+from hatchway.gate.rules import Rule, strongest
+
+
+class Grants:
+    """What was allowed beyond single calls.
+
+    Args:
+        always: Permissions for good; shared by the runs of a mode, and added to.
+        keep: Stores a permission: the rule, and whether it is for good.
+    """
+
+    def __init__(self, always: list[Rule], keep: Callable[[Rule, bool], None] | None = None) -> None:
+        self._always = always
+        self._here: list[Rule] = []
+        self._keep = keep
+
+    def known(self, rules: Sequence[Rule]) -> None:
+        """Permissions this run was given before."""
+        self._here += rules
+
+    def add(self, call: FunctionCall, decision: Allow) -> None:
+        """Take in what was allowed; a decision about one call alone adds nothing."""
+        if decision.scope == "call":
+            return
+        rule = Rule("allow", decision.tool or call.function_name, dict(decision.args))
+        is_for_good = decision.scope == "always"
+        (self._always if is_for_good else self._here).append(rule)
+        if self._keep is not None:
+            self._keep(rule, is_for_good)
+
+    def allow(self, call: FunctionCall, arguments: Mapping[str, Any]) -> bool:
+        """Whether a person has allowed such calls."""
+        if not self._always and not self._here:
+            return False
+        return strongest([*self._always, *self._here], call.function_name, arguments) is not None
