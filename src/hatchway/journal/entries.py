@@ -14,12 +14,13 @@ from hatchway.core.calls import FunctionCall, FunctionSignature
 from hatchway.core.decisions import Allow, Decision, Deny, Edit
 from hatchway.core.errors import CodeExecutionError, CodeLimitError, CodeRuntimeError, HatchwayError, JournalError
 from hatchway.core.limits import Limits
-from hatchway.core.results import ExecFile, ExecutionResult, Usage
+from hatchway.core.results import Display, ExecFile, ExecutionResult, Usage
 
 RunState = Literal["running", "paused", "in_doubt", "interrupted", "done", "failed"]
 """`interrupted`: its process died, or the host failed; `resume` goes on. `in_doubt`: calls wait for Ran or NotRun."""
 EntryKind = Literal["pending", "started", "done", "failed", "denied", "decided", "output", "paused", "resumed", "ended"]
 REDACTED = "[redacted]"
+_FILES = ("files", "images", "displays")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +150,12 @@ def decision_of(body: Mapping[str, Any]) -> Decision:
 def ending_text(end: ExecutionResult | HatchwayError) -> str:
     """The stored form of how a run ended."""
     if isinstance(end, ExecutionResult):
-        known = {**_shallow(end), "usage": asdict(end.usage), "files": _files(end.files), "images": _files(end.images)}
-        return to_text({"result": known})
+        files = {name: _files(getattr(end, name)) for name in _FILES}
+        return to_text({"result": {**_shallow(end), "usage": asdict(end.usage), **files}})
     known = {"type": type(end).__name__, "message": end.message, "hint": end.hint}
     if isinstance(end, CodeExecutionError):
-        known |= {"stdout": end.stdout, "stderr": end.stderr, "files": _files(end.files)}
+        known |= {"stdout": end.stdout, "stderr": end.stderr}
+        known |= {"files": _files(end.files), "displays": _files(end.displays)}
     if isinstance(end, CodeLimitError):
         known |= {"limit": end.limit}
     return to_text({"error": known})
@@ -166,13 +168,13 @@ def ending_of(text: str) -> ExecutionResult | HatchwayError:
         return _error_of(known["error"])
     told: dict[str, Any] = known["result"]
     told["usage"] = Usage(**told["usage"])
-    told["files"], told["images"] = _exec_files(told["files"]), _exec_files(told["images"])
+    told |= {name: _exec_files(told[name]) for name in _FILES}
     return ExecutionResult(**told)
 
 
 def _error_of(told: dict[str, Any]) -> HatchwayError:
     kind = getattr(errors, told.pop("type"), CodeRuntimeError)
-    told["files"] = _exec_files(told.get("files", ()))
+    told |= {name: _exec_files(told.get(name, ())) for name in ("files", "displays")}
     if isinstance(kind, type) and issubclass(kind, CodeExecutionError):
         return kind(told.pop("message"), **told)
     return CodeRuntimeError(told["message"], hint=told["hint"])
@@ -187,4 +189,4 @@ def _files(files: Sequence[ExecFile]) -> list[dict[str, Any]]:
 
 
 def _exec_files(files: Sequence[Mapping[str, Any]]) -> tuple[ExecFile, ...]:
-    return tuple(ExecFile(**file) for file in files)
+    return tuple(Display(**file) if "text" in file else ExecFile(**file) for file in files)

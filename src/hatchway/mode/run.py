@@ -154,9 +154,10 @@ class Run:
 
 
 def shown_text(result: ExecutionResult) -> str | None:
-    """What a result shows: what was printed, and the output."""
-    shown = result.stdout if result.output is None else f"{result.stdout}{result.output!r}"
-    return shown or None
+    """What a result shows: what was printed, tables, and the output."""
+    tables = "".join(f"{display.text}\n" for display in result.displays if not display.mime_type.startswith("image/"))
+    shown = f"{result.stdout}{tables}"
+    return (shown if result.output is None else f"{shown}{result.output!r}") or None
 
 
 def _hint(message: str, names: Sequence[str]) -> str:
