@@ -1,6 +1,10 @@
 """`hatchway doctor` says what a launch would find."""
 
+import shutil
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from hatchway import __version__
 from hatchway.sandboxes.registry import ROWS, available, choose_auto
@@ -35,3 +39,35 @@ def test_what_does_not_work_comes_with_reason_and_next_command(hatchway: Any) ->
     assert "– missing" in ran.stdout
     assert "\n      pip install 'hatchway[gone]'\n" in ran.stdout
     assert 'sandbox="auto" finds no sealed sandbox here and refuses' in ran.stdout
+
+
+def test_the_container_works_where_there_is_an_engine_with_the_image(hatchway: Any, docker_engine: str) -> None:
+    row = {row["name"]: row for row in hatchway.json("doctor", "--json")["sandboxes"]}["container"]
+    assert (row["state"], row["tier"], row["sealed"]) == ("usable", "container", True)
+
+
+def test_an_engine_that_is_down_comes_with_the_command_that_starts_it(hatchway: Any, tmp_path: Path) -> None:
+    if shutil.which("docker") is None:
+        pytest.skip("there is no docker client")
+    told = hatchway.json("doctor", "--json", DOCKER_HOST=f"unix://{tmp_path}/nobody.sock")
+    row = {row["name"]: row for row in told["sandboxes"]}["container"]
+    assert (row["state"], row["tier"]) == ("installed_but_unusable", None)
+    assert (row["reason"], row["hint"]) == ("docker cannot be used: it is not running", "sudo systemctl start docker")
+
+
+def test_an_image_that_is_missing_comes_with_its_pull(hatchway: Any, docker_engine: str) -> None:
+    hatchway.file(
+        "sitecustomize.py",
+        "from hatchway.sandboxes.container import policy, sandbox\n"
+        "sandbox.ContainerSandbox.__init__.__defaults__ = ('nobody/nothing:1',)\n",
+    )
+    told = hatchway.json("doctor", "--json", PYTHONPATH=str(hatchway.cwd))
+    row = {row["name"]: row for row in told["sandboxes"]}["container"]
+    assert row["reason"] == "the image nobody/nothing:1 is not on this machine"
+    assert row["hint"] == "docker pull nobody/nothing:1"
+
+
+def test_without_a_client_the_container_is_missing(hatchway: Any) -> None:
+    told = hatchway.json("doctor", "--json", PATH=str(hatchway.cwd))
+    row = {row["name"]: row for row in told["sandboxes"]}["container"]
+    assert (row["state"], row["reason"]) == ("missing", "there is no docker command on this machine")

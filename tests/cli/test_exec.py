@@ -213,3 +213,25 @@ def test_a_sandbox_without_packages_says_so(hatchway: Any) -> None:
     ran = hatchway("exec", "-", "--sandbox", "monty", "--packages", "pandas", stdin="1")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "the sandbox 'monty' does not take packages" in ran.stderr
+
+
+def test_a_container_of_an_image(hatchway: Any, docker_engine: str) -> None:
+    code = "import os\nprint(price('tea'))\nos.getuid()"
+    args = ("exec", "-", "--sandbox", "container", "--image", "python:3.12-slim", "--tools")
+    ran = hatchway(*args, hatchway.file("shop.py", TOOLS), stdin=code)
+    assert (ran.stdout, ran.returncode) == ("3.5\n65534\n", 0)
+
+
+def test_an_image_that_is_not_there_names_the_pull(hatchway: Any, docker_engine: str) -> None:
+    ran = hatchway("exec", "-", "--sandbox", "container", "--image", "nobody/nothing:1", stdin="1")
+    assert ran.returncode == 3
+    assert "the image nobody/nothing:1 is not on this machine\ndocker pull nobody/nothing:1" in ran.stderr
+
+
+def test_an_image_in_disguise_and_an_image_for_another_sandbox_are_usage_errors(hatchway: Any) -> None:
+    disguised = hatchway("exec", "-", "--sandbox", "container", "--image=--privileged", stdin="1")
+    assert disguised.returncode == 2
+    assert "'--privileged' is not the name of an image" in disguised.stderr
+    other = hatchway("exec", "-", "--sandbox", "monty", "--image", "python:3.12-slim", stdin="1")
+    assert other.returncode == 2
+    assert "the sandbox 'monty' does not take image" in other.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,8 @@ CODES = "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANING.i
 @click.argument("file", type=click.File("rb"))
 @click.option("--tools", multiple=True, metavar="MODULE|FILE.py", help="Offer the functions in it to the code.")
 @sandbox_option
+@click.option("--image", metavar="NAME", help="The image of --sandbox container; it must be there.")
+@click.option("--engine", metavar="NAME", help="The engine of --sandbox container: docker, podman or nerdctl.")
 @click.option("--packages", multiple=True, metavar="NAME", help="Let the code import it, such as 'pandas==2.*'.")
 @click.option("--images", metavar="DIR", help="Write pictures and tables the code shows into this folder.")
 @yes_option
@@ -48,6 +50,8 @@ def exec_(
     file: IO[bytes],
     tools: tuple[str, ...],
     sandbox: str,
+    image: str | None,
+    engine: str | None,
     packages: tuple[str, ...],
     images: str | None,
     yes: bool,
@@ -69,7 +73,7 @@ def exec_(
     with report:
         code = _source(file)
         offered = [tool for source in tools for tool in load_tools(source)]
-        where = _granted(sandbox, packages)
+        where = _granted(sandbox, packages, image=image, engine=engine)
         mode = CodeMode(where, tools=offered, limits=Limits(wall_seconds=timeout))
         asyncio.run(_run(where, mode, code, report, yes=yes, stdin_is_code=file.name == "<stdin>"))
     ctx.exit(report.exit)
@@ -82,15 +86,20 @@ def _source(file: IO[bytes]) -> str:
         raise click.UsageError(f"{file.name} is not UTF-8: byte 0x{e.object[e.start]:02x} at {e.start}") from None
 
 
-def _granted(sandbox: str, packages: tuple[str, ...]) -> CodeSandbox | str:
-    """The sandbox with its packages, or its name when it is granted none."""
-    if not packages:
+def _granted(sandbox: str, packages: tuple[str, ...], **settings: str | None) -> CodeSandbox | str:
+    """The sandbox with what it is given, or its name when it is given nothing."""
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    if packages:
+        from hatchway.sandboxes.packages import Packages
+
+        given["packages"] = Packages(packages, on_progress=lambda line: click.echo(f"packages: {line}", err=True))
+    if not given and sandbox != "container":
         return sandbox
-    from hatchway.sandboxes.packages import Packages
     from hatchway.sandboxes.registry import make_sandbox
 
-    wanted = Packages(packages, on_progress=lambda line: click.echo(f"packages: {line}", err=True))
-    return make_sandbox(sandbox, packages=wanted)
+    if sandbox == "container":
+        given["spares"] = 0  # one action needs no container beside its own
+    return make_sandbox(sandbox, **given)
 
 
 async def _run(

@@ -1,4 +1,4 @@
-"""Runs attacks in a jail, as whatever user started it: `runner.py TIER [PYTHON]`.
+"""Runs attacks in a jail or a container, as whatever user started it: `runner.py TIER [PYTHON]`.
 
 One attack per line on stdin as JSON, one outcome per line on stdout. A process of its own, so that the host an attack
 could harm is not the test run, and so that it can be another user.
@@ -80,6 +80,15 @@ async def result_of(runs: Any, code: str, limits: Limits | None = None) -> Execu
     return result
 
 
+def sandbox_of(tier: Any, python: str | None = None) -> CodeSandbox:
+    """What holds the attacks."""
+    if tier == "container":
+        from hatchway.sandboxes.container import ContainerSandbox
+
+        return ContainerSandbox(spares=1)
+    return JailSandbox(tier=tier, python=python)
+
+
 def main() -> None:
     """Plant the canaries, then serve."""
     os.environ[CANARY] = CANARY + "_TOKEN"
@@ -88,9 +97,7 @@ def main() -> None:
         canary_file = Path(folder) / "canary"
         canary_file.write_text(CANARY)
         os.chmod(folder, 0o755)
-        tier: Any = sys.argv[1]
-        sandbox = JailSandbox(tier=tier, python=sys.argv[2] if len(sys.argv) > 2 else None)
-        asyncio.run(serve(sandbox, str(canary_file)))
+        asyncio.run(serve(sandbox_of(*sys.argv[1:]), str(canary_file)))
     del held_in_memory
 
 
