@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import runpy
 import select
 import subprocess
 import sys
@@ -99,6 +100,14 @@ class Screen:
 def hatchway(tmp_path: Path) -> Hatchway:
     """The command, in a directory of its own."""
     return Hatchway(tmp_path)
+
+
+@pytest.fixture
+def stories(tmp_path: Path) -> Iterator[Any]:
+    """Writes runs into the journal that the command finds."""
+    made = runpy.run_path(str(Path(__file__).with_name("stories.py")))["Stories"](tmp_path)
+    yield made
+    made.journal.close()
 
 
 @pytest.fixture

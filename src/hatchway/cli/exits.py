@@ -5,9 +5,13 @@ from __future__ import annotations
 from enum import IntEnum
 
 from hatchway.core.errors import (
+    ApprovalRequired,
+    CheckpointRefused,
     CodeExecutionError,
     CodeTimeoutError,
     HatchwayError,
+    InDoubt,
+    RunTaken,
     SandboxCrashed,
     SandboxUnavailable,
     TransportError,
@@ -22,6 +26,10 @@ class Exit(IntEnum):
     USAGE = 2
     SANDBOX_FAILED = 3
     NOT_APPROVED = 4
+    PAUSED = 5
+    IN_DOUBT = 6
+    REFUSED = 7
+    TAKEN = 8
     TIMEOUT = 124
     INTERRUPTED = 130
 
@@ -31,7 +39,11 @@ MEANING = {
     Exit.FAILED: "the code failed",
     Exit.USAGE: "the command line is wrong",
     Exit.SANDBOX_FAILED: "the sandbox is unavailable or crashed",
-    Exit.NOT_APPROVED: "a call needed approval and nobody gave it",
+    Exit.NOT_APPROVED: "a call needed approval and nobody gave it; the run is over",
+    Exit.PAUSED: "calls wait for approval; the run is in the journal",
+    Exit.IN_DOUBT: "nobody knows whether calls ran; the run is in the journal",
+    Exit.REFUSED: "the run cannot be repeated as it was recorded",
+    Exit.TAKEN: "somebody else drives the run",
     Exit.TIMEOUT: "the code ran out of time",
     Exit.INTERRUPTED: "interrupted",
 }
@@ -46,6 +58,14 @@ def exit_for(error: Exception) -> Exit:
             return Exit.FAILED
         case SandboxUnavailable() | SandboxCrashed() | TransportError():
             return Exit.SANDBOX_FAILED
+        case ApprovalRequired():
+            return Exit.PAUSED
+        case InDoubt():
+            return Exit.IN_DOUBT
+        case CheckpointRefused():
+            return Exit.REFUSED
+        case RunTaken():
+            return Exit.TAKEN
         case HatchwayError():
             return Exit.USAGE
         case _:

@@ -26,6 +26,11 @@ class Row(NamedTuple):
 COMMANDS = {
     "demo": Row("hatchway.cli.demo.command:demo", "See it work: no key, no network."),
     "exec": Row("hatchway.cli.exec:exec_", "Run FILE in a sandbox, its tool calls through the gate."),
+    "runs": Row("hatchway.cli.runs:runs", "List the runs of a journal, newest first."),
+    "show": Row("hatchway.cli.show:show", "Show what happened in a run."),
+    "approve": Row("hatchway.cli.approve:approve", "Allow calls that wait."),
+    "deny": Row("hatchway.cli.deny:deny", "Refuse calls that wait."),
+    "prune": Row("hatchway.cli.prune:prune", "Drop ended runs from a journal."),
     "doctor": Row("hatchway.cli.doctor:doctor", "Say which sandboxes work here, and what the others need."),
     "conformance": Row("hatchway.cli.conformance:conformance", "Check a sandbox against the contract."),
     "completion": Row("hatchway.cli.completion:completion", "Print the completion script of your shell."),

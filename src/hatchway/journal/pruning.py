@@ -20,7 +20,9 @@ class Pruned:
     """About how many bytes they took."""
 
 
-def pruned(db: Database, *, older_than: float | None, keep: int | None, max_bytes: int | None) -> Pruned:
+def pruned(
+    db: Database, *, older_than: float | None, keep: int | None, max_bytes: int | None, dry_run: bool = False
+) -> Pruned:
     """Drop ended runs by age in seconds, by number, or until the rest fits. Without any bound nothing is dropped."""
     doomed: list[str] = []
     if older_than is not None:
@@ -33,7 +35,7 @@ def pruned(db: Database, *, older_than: float | None, keep: int | None, max_byte
         doomed += _over(db, max_bytes)
     doomed = list(dict.fromkeys(doomed))
     freed = sum(_size(db, run_id) for run_id in doomed)
-    for run_id in doomed:
+    for run_id in () if dry_run else doomed:
         for table in ("log", "checkpoints", "rules", "runs"):
             db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
     return Pruned(len(doomed), freed)

@@ -233,13 +233,23 @@ class Journal:
         self._writer.write(enter)
 
     def prune(
-        self, *, older_than: float | None = None, keep: int | None = None, max_bytes: int | None = None
+        self,
+        *,
+        older_than: float | None = None,
+        keep: int | None = None,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
     ) -> Pruned:
-        """Drop ended runs: those that ended so many seconds ago, all but the last `keep`, or until the rest fits."""
+        """Drop ended runs: those that ended so many seconds ago, all but the last `keep`, or until the rest fits.
+
+        With `dry_run` it only says what would be dropped.
+        """
+        bounds: dict[str, Any] = {"older_than": older_than, "keep": keep, "max_bytes": max_bytes, "dry_run": dry_run}
         found: list[Pruned] = []
-        self._writer.write(lambda db: found.append(pruned(db, older_than=older_than, keep=keep, max_bytes=max_bytes)))
-        with self._reading:
-            self._reader.shrink()
+        self._writer.write(lambda db: found.append(pruned(db, **bounds)))
+        if not dry_run:
+            with self._reading:
+                self._reader.shrink()
         return found[0]
 
     def size(self) -> int:

@@ -1,0 +1,71 @@
+"""Journals as commands open them: one that is there, a run by the beginning of its id, errors with the next command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sqlite3
+from pathlib import Path
+
+from hatchway.cli.options import DEFAULT_JOURNAL, JOURNAL_VARIABLE
+from hatchway.core.errors import InvalidSetting, JournalError, UnknownRun
+from hatchway.journal.database import file_of, is_postgres
+from hatchway.journal.entries import RunRow
+from hatchway.journal.store import Journal
+
+SHORT_ID = 8
+"""Characters of a run's id that are shown in a list; as many are enough to name it."""
+
+
+def open_journal(place: str) -> Journal:
+    """The journal at a place where there is one: reading makes none.
+
+    Raises:
+        JournalError: There is none, or it cannot be opened.
+        InvalidSetting: The place is not one of a journal.
+    """
+    if not is_postgres(place) and not Path(file_of(place)).expanduser().is_file():
+        raise JournalError(
+            f"there is no journal {place}",
+            hint="`hatchway exec FILE` makes one; one that is elsewhere is named by --journal PATH",
+        )
+    try:
+        return Journal(place)
+    except sqlite3.Error as e:
+        raise JournalError(
+            f"the journal {shown_place(place)} cannot be opened: {e}", hint="see that you may write it"
+        ) from e
+
+
+def find_run(journal: Journal, run_id: str) -> RunRow:
+    """The run whose id is this, or begins so.
+
+    Raises:
+        UnknownRun: There is none.
+        InvalidSetting: Several begin so.
+    """
+    try:
+        return journal.run(run_id)
+    except UnknownRun as e:
+        if e.hint.startswith("several"):
+            more = "give more of the id: " + command("runs --json", journal)
+            raise InvalidSetting(f"several runs begin with {run_id!r}", hint=more) from e
+        raise UnknownRun(run_id, hint=command("runs", journal)) from e
+
+
+def command(words: str, journal: Journal) -> str:
+    """A command as it is typed about this journal."""
+    if journal.place in (DEFAULT_JOURNAL, os.environ.get(JOURNAL_VARIABLE)):
+        return f"hatchway {words}"
+    return f"hatchway {words} --journal {shlex.quote(shown_place(journal.place))}"
+
+
+def shown_place(place: str) -> str:
+    """Where a journal is, without the password that a URL may hold."""
+    return re.sub(r"(://[^:/@?]*):[^@]*@", r"\1:…@", place.partition("?")[0]) if is_postgres(place) else place
+
+
+def short(run: RunRow) -> str:
+    """Enough of a run's id to name it."""
+    return run.run_id[:SHORT_ID]

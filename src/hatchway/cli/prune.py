@@ -1,0 +1,62 @@
+"""`hatchway prune`: drop ended runs from a journal."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from hatchway.cli.options import journal_option, json_option
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+
+
+def in_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A span of time such as `30d`, `12h` or `90m`."""
+    if value is None:
+        return None
+    if (found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", value.lower())) is None:
+        raise click.BadParameter(f"{value!r} is no span of time such as 30d, 12h or 90m")
+    return float(found[1]) * SECONDS[found[2]]
+
+
+def in_bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A size such as `1GB` or `500MB`."""
+    if value is None:
+        return None
+    if (found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", value.lower())) is None:
+        raise click.BadParameter(f"{value!r} is no size such as 1GB or 500MB")
+    return int(float(found[1]) * BYTES[found[2]])
+
+
+@click.command()
+@click.option("--older-than", callback=in_seconds, metavar="SPAN", help="Drop what ended longer ago: 30d, 12h.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Drop all but the N that ended last.")
+@click.option("--max-size", callback=in_bytes, metavar="SIZE", help="Drop the oldest until the rest fits: 1GB, 500MB.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
+@journal_option
+@json_option
+def prune(
+    older_than: float | None, keep: int | None, max_size: int | None, dry_run: bool, journal: str, as_json: bool
+) -> None:
+    """Drop ended runs from a journal.
+
+    A run that has not ended is never dropped: it may be resumed. Exit code 0: it is done, also when nothing was to be
+    dropped; 2: there is no such journal, or no bound was given.
+    """
+    from hatchway.cli.journals import open_journal
+    from hatchway.cli.objects import print_json
+    from hatchway.trace.text import size_text
+
+    if older_than is None and keep is None and max_size is None:
+        raise click.UsageError("say what to drop: --older-than 30d, --keep 1000 or --max-size 1GB")
+    with open_journal(journal) as opened:
+        dropped = opened.prune(older_than=older_than, keep=keep, max_bytes=max_size, dry_run=dry_run)
+        left = opened.size()
+    if as_json:
+        print_json({"runs": dropped.runs, "bytes": dropped.bytes, "size": left, "dry_run": dry_run})
+        return
+    would = "would drop" if dry_run else "dropped"
+    runs = "1 run" if dropped.runs == 1 else f"{dropped.runs} runs"
+    click.echo(f"{would} {runs}, about {size_text(dropped.bytes)}; the journal has {size_text(left)}")

@@ -1,0 +1,146 @@
+"""Blocks on a terminal, with or without colours, or in a pipe; and, by rich's recorder, in a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.resources import files
+from io import StringIO
+from typing import assert_never
+
+from rich.cells import chop_cells
+from rich.console import Console
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from hatchway.trace.blocks import Block, Code, Line, Part, Picture, Said, Tone
+from hatchway.trace.text import cut, elapsed_text, neutral
+
+STYLES: dict[Tone, str] = {
+    "": "",
+    "dim": "dim",
+    "bold": "bold",
+    "good": "green",
+    "bad": "red",
+    "warn": "yellow",
+    "accent": "cyan",
+}
+GUTTER = "│ "
+"""Stands before each line the code prints, so that output cannot pass for our own words."""
+TIME_COLUMNS = 9
+PICTURE_COLUMNS, PICTURE_SAID, PICTURE_LINES = 100, 20_000, 200
+"""The width of a picture, and how many characters and lines of one output or action it shows."""
+_HIGHLIGHTED_CHARACTERS = 50_000
+
+
+class Painter:
+    """Prints blocks one after the other.
+
+    Args:
+        console: Where to.
+        whole: Print also what had to be cut to fit on a line.
+    """
+
+    def __init__(self, console: Console, *, whole: bool = False) -> None:
+        self._console = console
+        self._whole = whole
+        self._line_open = False
+
+    def paint(self, block: Block) -> None:
+        """Print one block."""
+        match block:
+            case Said():
+                self._said(block)
+            case Line():
+                self.end_line()
+                self._line(block)
+            case Code(text=text, about=about):
+                self.end_line()
+                title = Text(f"action · {about}" if about else "action")
+                self._console.print(Panel(code_block(text), border_style="dim", title=title, title_align="left"))
+            case Picture(name=name):
+                self.end_line()
+                self._line(Line(mark="+", tone="good", parts=[Part(name), Part("  picture", "dim")]))
+            case _:
+                assert_never(block)
+
+    def end_line(self) -> None:
+        """Close a line that the code left open, before somebody else prints."""
+        if self._line_open:
+            self._console.print()
+            self._line_open = False
+
+    def _line(self, line: Line) -> None:
+        time = "" if line.at is None else elapsed_text(line.at)
+        said = Text.assemble(*((text, STYLES[tone]) for text, tone in line.parts))
+        if self._console.is_terminal:
+            row = Table.grid(padding=(0, 1))
+            row.add_column(width=TIME_COLUMNS, justify="right", style="dim")
+            row.add_column(width=1)
+            row.add_column(overflow="fold")
+            row.add_row(time, Text(line.mark, STYLES[line.tone]), said)
+            self._console.print(row)
+        else:
+            head = Text.assemble(f"{time:>{TIME_COLUMNS}} {line.mark} ")
+            self._console.print(head + said, soft_wrap=True)
+        for label, text in line.whole if self._whole else ():
+            self._said(Said(text=f"{label}: {text}\n", source="stdout"))
+
+    def _said(self, said: Said) -> None:
+        style = "" if said.source == "stdout" else "red"
+        for line in said.text.splitlines(keepends=True):
+            start = "" if self._line_open else " " * (TIME_COLUMNS + 1) + GUTTER
+            self._console.print(Text.assemble((start, "dim"), (line, style)), end="", soft_wrap=True)
+            self._line_open = not line.endswith("\n")
+
+
+def code_block(code: str) -> Syntax | Text:
+    """Python, highlighted in the terminal's own colours; very long code is plain, which takes no time."""
+    if len(code) > _HIGHLIGHTED_CHARACTERS:
+        return Text(neutral(code))
+    return Syntax(neutral(code), "python", theme="ansi_dark", background_color="default", word_wrap=True)
+
+
+def print_line(console: Console, *parts: str | tuple[str, str], end: str = "\n") -> None:
+    """Print one line of styled parts, however long, as one line: the terminal wraps it, a file keeps it whole."""
+    console.print(Text.assemble(*parts), end=end, soft_wrap=True)
+
+
+def picture(blocks: Iterable[Block], *, title: str) -> str:
+    """The blocks as an SVG: what a terminal would show, in a file that needs nothing else."""
+    console = Console(
+        record=True, file=StringIO(), width=PICTURE_COLUMNS, force_terminal=True, color_system="truecolor",
+        markup=False, emoji=False, highlight=False, legacy_windows=False, _environ={},
+    )  # fmt: skip
+    painter = Painter(console)
+    for block in blocks:
+        painter.paint(_shortened(block))
+    painter.end_line()
+    frame = (files("hatchway.trace") / "picture.svg").read_text(encoding="utf-8")
+    return console.export_svg(title=neutral(title), code_format=frame)
+
+
+def _folded(text: str) -> str:
+    """Lines that fit: a picture has no terminal that would wrap them."""
+    room = PICTURE_COLUMNS - TIME_COLUMNS - 1 - len(GUTTER)
+    lines = [piece for line in text.expandtabs().splitlines() for piece in chop_cells(line, room) or [""]]
+    return "\n".join(lines) + ("\n" if text.endswith("\n") else "")
+
+
+def _few_lines(text: str) -> str:
+    lines, half = text.splitlines(keepends=True), PICTURE_LINES // 2
+    if len(lines) <= PICTURE_LINES:
+        return text
+    return "".join([*lines[:half], f"… {len(lines) - 2 * half} more lines …\n", *lines[-half:]])
+
+
+def _shortened(block: Block) -> Block:
+    match block:
+        case Said(text=text, source=source):
+            return Said(text=_few_lines(_folded(cut(text, PICTURE_SAID))), source=source)
+        case Code(text=text):
+            return replace(block, text=_few_lines(cut(text, PICTURE_SAID)))
+        case _:
+            return block
