@@ -72,9 +72,7 @@ def test_a_list_at_a_terminal_fits_and_says_what_next(at_terminal: Any, three: A
     assert "decide about calls that wait: hatchway approve RUN" in screen.text
 
 
-@pytest.mark.parametrize(
-    "command", [["runs"], ["show", "aaaa"], ["approve", "aaaa"], ["deny", "aaaa"], ["prune", "--keep", "1"]]
-)
+@pytest.mark.parametrize("command", ["runs", "show aaaa", "approve aaaa", "deny aaaa", "prune --keep 1"])
 def test_a_missing_journal_is_one_message_and_is_not_made(hatchway: Any, command: str) -> None:
     ran = hatchway(*command.split())
     assert (ran.stdout, ran.returncode) == ("", 2)

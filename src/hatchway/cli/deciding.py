@@ -28,9 +28,7 @@ def chosen(journal: Journal, run: RunRow, call_ids: Sequence[str]) -> list[Journ
         InvalidSetting: The run does not stand at calls, or not at these.
     """
     if run.state != "paused":
-        raise InvalidSetting(
-            f"no call of run {short(run)} waits: it is {run.state}", hint=_next(journal, run)
-        )
+        raise InvalidSetting(f"no call of run {short(run)} waits: it is {run.state}", hint=_next(journal, run))
     pending = {call.call.call_id: call for call in journal.history(run.run_id).pending}
     if strangers := [call_id for call_id in call_ids if call_id not in pending]:
         known = ", ".join(map(neutral, pending))
