@@ -22,10 +22,13 @@ import steady
 from rounds import contenders
 from tables import Section
 
+import executors
+
 CONTESTS = {"calls": calls, "actions": actions}
 """Measured on contenders, which are started once for both."""
 REPORTS: dict[str, Callable[..., Section]] = {
     "jail": jail.report,
+    "executors": executors.report,
     "steady": steady.report,
     "startup": startup.report,
     "coverage": coverage.report,

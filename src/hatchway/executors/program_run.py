@@ -52,6 +52,7 @@ async def run_program(
         SandboxUnavailable: It cannot be started.
         SandboxCrashed: What starts and watches it died.
     """
+    deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
     supervisor = await program_supervisor()
     try:
         (stdout, their_stdout), (stderr, their_stderr) = os.pipe(), os.pipe()
@@ -64,7 +65,7 @@ async def run_program(
             _close(their_stdout, their_stderr)
         try:
             output = OutputPipes(stdout, stderr, limit=limits.output_bytes, on_output=on_output)
-            return await _watched(supervisor, died, output, timeout)
+            return await _watched(supervisor, died, output, deadline)
         finally:
             _close(stdout, stderr)
     finally:
@@ -81,7 +82,7 @@ async def _started(
 
 
 async def _watched(
-    supervisor: ProgramSupervisor, died: asyncio.Future[Death], output: OutputPipes, timeout: float | None
+    supervisor: ProgramSupervisor, died: asyncio.Future[Death], output: OutputPipes, deadline: float | None
 ) -> ProgramEnd:
     is_over = False
 
@@ -90,7 +91,7 @@ async def _watched(
         is_over = not died.done()
         supervisor.kill()
 
-    timer = None if timeout is None else asyncio.get_running_loop().call_later(timeout, time_over)
+    timer = None if deadline is None else asyncio.get_running_loop().call_at(deadline, time_over)
     try:
         death = await _to_the_death(supervisor, died)
         output.drain()
