@@ -56,6 +56,11 @@ def tunnel(target, server_name=None):
     context.check_hostname = False
     return context.wrap_socket(stream, server_hostname=server_name)
 
+def at_once(attempt, many):
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(attempt, many))
+
 def tried(attempt):
     try:
         return attempt()
@@ -185,7 +190,7 @@ REFUSED_TUNNELS = [
 async def test_tunnels_to_what_was_not_granted_are_refused_before_anything_is_sent() -> None:
     targets = [target for target, _ in REFUSED_TUNNELS]
     code = f"""
-        [told(f"CONNECT {{target}} HTTP/1.1\\r\\nHost: {{target}}\\r\\n\\r\\n".encode()) for target in {targets}]
+        at_once(told, [f"CONNECT {{target}} HTTP/1.1\\r\\nHost: {{target}}\\r\\n\\r\\n".encode() for target in {targets}])
     """
     async with granted("example.org", denied=["bad.test"]) as jail, unplugged(jail) as mode:
         found = await output(mode, code)
@@ -221,13 +226,15 @@ async def test_tunnel_server_name_and_host_must_agree() -> None:
         def inside(request, server_name="a.test"):
             with tunnel("a.test:443", server_name) as stream:
                 return first(say(stream, request))
-        [told(b"GET http://a.test/ HTTP/1.1\\r\\nHost: b.test\\r\\n\\r\\n"),
-         told(b"GET http://a.test/ HTTP/1.1\\r\\nHost: a.test:81\\r\\n\\r\\n"),
-         told(b"CONNECT a.test:443 HTTP/1.1\\r\\nHost: b.test:443\\r\\n\\r\\n"),
-         inside(b"GET / HTTP/1.1\\r\\nHost: b.test\\r\\n\\r\\n"),
-         inside(b"GET / HTTP/1.1\\r\\nHost: a.test\\r\\n\\r\\n", "b.test"),
-         inside(b"GET http://b.test/ HTTP/1.1\\r\\nHost: a.test\\r\\n\\r\\n"),
-         inside(b"CONNECT b.test:443 HTTP/1.1\\r\\nHost: b.test:443\\r\\n\\r\\n")]
+        at_once(lambda attempt: attempt(), [
+            lambda: told(b"GET http://a.test/ HTTP/1.1\\r\\nHost: b.test\\r\\n\\r\\n"),
+            lambda: told(b"GET http://a.test/ HTTP/1.1\\r\\nHost: a.test:81\\r\\n\\r\\n"),
+            lambda: told(b"CONNECT a.test:443 HTTP/1.1\\r\\nHost: b.test:443\\r\\n\\r\\n"),
+            lambda: inside(b"GET / HTTP/1.1\\r\\nHost: b.test\\r\\n\\r\\n"),
+            lambda: inside(b"GET / HTTP/1.1\\r\\nHost: a.test\\r\\n\\r\\n", "b.test"),
+            lambda: inside(b"GET http://b.test/ HTTP/1.1\\r\\nHost: a.test\\r\\n\\r\\n"),
+            lambda: inside(b"CONNECT b.test:443 HTTP/1.1\\r\\nHost: b.test:443\\r\\n\\r\\n"),
+        ])
     """
     async with granted("a.test", "b.test") as jail, unplugged(jail) as mode:
         found = await output(mode, code)
@@ -297,10 +304,11 @@ MALFORMED = {
 
 async def test_malformed_requests_are_answered_and_nothing_is_sent() -> None:
     async with granted(("a.test", "PATCH")) as jail:
-        for name, (request, wanted) in MALFORMED.items():
-            async with unplugged(jail) as mode:
-                result = await mode.run(INSIDE + "told(request)", inputs={"request": request})
-            assert result.output.startswith(f"HTTP/1.1 {wanted}"), (name, result.output)
+        requests = [request for request, _ in MALFORMED.values()]
+        async with unplugged(jail) as mode:
+            found = (await mode.run(INSIDE + "at_once(told, requests)", inputs={"requests": requests})).output
+    for (name, (_, wanted)), line in zip(MALFORMED.items(), found, strict=True):
+        assert line.startswith(f"HTTP/1.1 {wanted}"), (name, line)
 
 
 async def test_pipelined_requests_are_answered_in_their_order(web: Any) -> None:

@@ -112,6 +112,8 @@ class CheckedClient:
     async def _sent(self, method: str, url: str, target: Target, headers: Headers, body: bytes) -> Reply:
         backend = _CheckingBackend(self, target)
         sent = _wire(method, target, headers, body)
+        if self._ssl_context is None and target.scheme == "https":
+            self._ssl_context = await asyncio.to_thread(httpcore2.default_ssl_context)  # reads all authorities
         async with httpcore2.AsyncConnectionPool(network_backend=backend, ssl_context=self._ssl_context) as pool:
             try:
                 async with pool.stream(method, _wire_url(target, url), headers=sent, content=body or None) as response:
