@@ -16,7 +16,7 @@ from hatchway import CodeMode, Limits
 from hatchway.core.errors import CodeLimitError
 from hatchway.mode.fetch import fetch_tool
 from hatchway.sandboxes.jail import JailSandbox
-from hatchway.transports.egress import connection
+from hatchway.transports.egress import connection, proxy
 
 pytestmark = pytest.mark.anyio
 
@@ -48,9 +48,10 @@ def told(data, **how):
 def first(text):
     return text.partition("\\r\\n")[0]
 
-def tunnel(target, server_name=None):
+def tunnel(target, server_name=None, quiet=0.4):
     stream = dial()
-    assert say(stream, f"CONNECT {target} HTTP/1.1\\r\\nHost: {target}\\r\\n\\r\\n".encode()).startswith("HTTP/1.1 200")
+    asked = f"CONNECT {target} HTTP/1.1\\r\\nHost: {target}\\r\\n\\r\\n".encode()
+    assert say(stream, asked, quiet).startswith("HTTP/1.1 200")
     stream.settimeout(20)
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -190,7 +191,8 @@ REFUSED_TUNNELS = [
 async def test_tunnels_to_what_was_not_granted_are_refused_before_anything_is_sent() -> None:
     targets = [target for target, _ in REFUSED_TUNNELS]
     code = f"""
-        at_once(told, [f"CONNECT {{target}} HTTP/1.1\\r\\nHost: {{target}}\\r\\n\\r\\n".encode() for target in {targets}])
+        ask = "CONNECT %s HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n"
+        at_once(told, [(ask % (target, target)).encode() for target in {targets}])
     """
     async with granted("example.org", denied=["bad.test"]) as jail, unplugged(jail) as mode:
         found = await output(mode, code)
@@ -393,6 +395,37 @@ async def test_a_flood_of_connections_holds_nobody_else_up(web: Any) -> None:
         for _ in range(5):
             assert (await other.run("1 + 1")).output == 2
         assert await flood == (True, b"hello")
+
+
+async def test_tunnels_that_are_never_closed_hold_few_descriptors_of_the_host(
+    secure_web: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "CLOSE_SECONDS", 0.1)
+    code = f"""
+        target = "{secure_web.target}"
+        request = f"GET / HTTP/1.1\\r\\nHost: {{target}}\\r\\nConnection: close\\r\\n\\r\\n".encode()
+        held = []
+        def hold(_):
+            stream = tunnel(target, quiet=0.01)
+            stream.sendall(request)
+            held.append(stream)
+            return stream.recv(12)
+        found = set(at_once(hold, range(60)))
+        wait()
+        found
+    """
+    counted: list[int] = []
+
+    async def wait() -> None:
+        await asyncio.sleep(0.3)
+        counted.append(len(os.listdir("/proc/self/fd")))
+
+    async with granted(secure_web.target) as jail:
+        tools = [wait, fetch_tool(jail.network, ssl_context=secure_web.trusts)]
+        async with CodeMode(jail, tools=tools) as mode:
+            before = len(os.listdir("/proc/self/fd"))
+            assert await output(mode, code.replace("wait()", "await wait()")) == {b"HTTP/1.1 200"}
+    assert counted[0] - before < 30
 
 
 async def test_five_megabytes_of_rubbish_and_a_body_that_never_ends() -> None:

@@ -16,6 +16,9 @@ from hatchway.gate.limits import CallBudget
 from hatchway.mode.call_book import CallBook
 from hatchway.mode.serve import CallServer
 
+LOOK_SECONDS = 0.05
+"""Between two looks at code that waits while its calls are under way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Paused:
@@ -140,12 +143,17 @@ class PullLoop:
         return None
 
     async def _wait(self) -> bool:
-        """Wait until a call is answered. True: nothing is under way, every pending call is held."""
+        """Wait until a call is answered, or a while. True: nothing is under way, every pending call is held."""
         self._answered.clear()
         self._start_fresh()
         if not self._tasks:
             return True
-        await self._answered.wait()
+        # code that was seen to wait, or claimed to, may go on, end or be killed: look at it now and then
+        again = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._answered.set)
+        try:
+            await self._answered.wait()
+        finally:
+            again.cancel()
         return False
 
     def _start_fresh(self) -> None:
