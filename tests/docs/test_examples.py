@@ -36,6 +36,10 @@ PRINTS = {
         "request: GET\nrequest: DELETE\nrefused: only GET is allowed there\n"
         "request: GET\nrefused: it is not among the allowed domains\noutput:  tea, cake\n"
     ),
+    "pictures.py": (
+        "display-1.svg: bars of tea, cake (image/svg+xml, 119 bytes)\n"
+        "display-2.svg: bars of milk (image/svg+xml, 82 bytes)\n"
+    ),
     "pull_loop.py": (
         "call:   add (20, 22)\ncall:   add ('one', 'two')\nstdout: caught: add takes numbers\noutput: 42\n"
     ),

@@ -18,7 +18,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 if os.geteuid() != 0:
     pytest.skip("these tests run as an ordinary user already", allow_module_level=True)
 
-SUITES = ["", "_files", "_limits", "_ends", "_landlock", "_packages", "_displays", "_network", "_network_attacks"]
+SUITES = [
+    "",
+    "_files",
+    "_limits",
+    "_ends",
+    "_landlock",
+    "_packages",
+    "_displays",
+    "_ipython",
+    "_network",
+    "_network_attacks",
+]
 
 
 @pytest.mark.parametrize("name", SUITES)

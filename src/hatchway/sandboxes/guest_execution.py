@@ -84,6 +84,8 @@ class GuestExecution(Repeatable):
         self._why: HatchwayError | None = None
         self._origin: Origin | None = None
         self._end: ExecutionResult | HatchwayError | None = None
+        self.ended_at: float | None = None
+        """When it ended, by the clock of the event loop."""
         self._stdout = self._stderr = ""
         self._is_told = False
         self._came = Wakeup(asyncio.get_running_loop())
@@ -401,7 +403,7 @@ class GuestExecution(Repeatable):
         end = make_end()
         if isinstance(end, CodeExecutionError):
             end.stdout, end.stderr, end.displays = self._stdout, self._stderr, self._gallery.displays
-        self._end = end
+        self._end, self.ended_at = end, self._death.get_loop().time()
         self._is_alive = False
         self._unread.clear()
         if self._beside is not None:

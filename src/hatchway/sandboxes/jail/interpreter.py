@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from glob import glob
 from typing import Any
@@ -15,6 +15,8 @@ from hatchway.core.errors import InvalidSetting
 
 _SYSTEM_LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+COMMANDS = "/usr/bin:/bin"
+_FONTS = ("/etc/fonts", "/usr/share/fontconfig", "/usr/share/fonts")  # without them fc-list complains to the code
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 _QUESTION = """
 import json, os, sys, sysconfig
@@ -76,6 +78,18 @@ def interpreter_files(python: str | None = None) -> InterpreterFiles:
         sys_path=(*stdlib, *dynamic),
         readable=tuple(part for path in binds for part in _parts_without(path, masks)),
         listable=tuple(path for path in stdlib if any(mask.startswith(path + "/") for mask in masks)),
+    )
+
+
+def with_commands(files: InterpreterFiles) -> InterpreterFiles:
+    """The same Python with the system's commands in sight, a shell among them."""
+    folders = [path for path in COMMANDS.split(":") if os.path.isdir(path)]
+    shown = [path for path in folders if not os.path.islink(path)] + [path for path in _FONTS if os.path.isdir(path)]
+    return replace(
+        files,
+        binds=tuple(_without_nested([*files.binds, *shown])),
+        links=(*files.links, *((path, os.readlink(path)) for path in folders if os.path.islink(path))),
+        readable=(*files.readable, *shown),
     )
 
 

@@ -22,10 +22,12 @@ from hatchway.core.paths import PathRules
 from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.ipython import MODULE, is_wanted
 from hatchway.sandboxes.jail.egress import PROXIED, Egress
 from hatchway.sandboxes.jail.execution import FilesExecution
-from hatchway.sandboxes.jail.interpreter import interpreter_files
+from hatchway.sandboxes.jail.interpreter import COMMANDS, interpreter_files, with_commands
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.pool import Pool
@@ -58,6 +60,10 @@ class JailSandbox(CodeSandbox):
         packages: What the code may import beside the standard library, such as `["pandas==2.*"]`, or a `Packages`;
             built once by uv before the first action, then cached.
         env: Environment variables the code is given; default none.
+        ipython: True runs the actions of sessions IPython's way (`!cmd`, `%magics`, `_`), False never does; None does
+            so where the packages or the environment have IPython. The system's commands are in sight of the code then.
+        session_idle_seconds: A session without an action for so long is evicted; None never does.
+        max_sessions: Sessions open at one time; past it the one that was idle longest is evicted. None sets no limit.
         spares: Warm children kept ready.
         allowed_domains: What the code may reach, by `fetch` and, behind namespaces, by any HTTP client through a proxy.
         denied_domains: What it may not reach, whatever is allowed.
@@ -79,6 +85,9 @@ class JailSandbox(CodeSandbox):
         python: str | Path | None = None,
         packages: Packages | Iterable[str] = (),
         env: Mapping[str, str] | None = None,
+        ipython: bool | None = None,
+        session_idle_seconds: float | None = None,
+        max_sessions: int | None = None,
         spares: int = SPARES,
         allowed_domains: Iterable[AllowedDomainInput] = (),
         denied_domains: Iterable[str] = (),
@@ -90,13 +99,16 @@ class JailSandbox(CodeSandbox):
             executable=interpreter.executable,
             site_folders=() if python is None else site_packages(os.fspath(python)),
         )
+        self._ipython = ipython
+        self._sessions = Sessions(idle_seconds=session_idle_seconds, most=max_sessions)
+        has_commands = ipython is not False and (ipython or self._environment.may_have("ipython", MODULE))
         self._launch = Launch(
-            interpreter=interpreter,
+            interpreter=with_commands(interpreter) if has_commands else interpreter,
             packages=self._environment.folders,
             workspace=_workspace(workspace_root),
             mounts=as_file_mounts(file_mounts),
             paths=paths or PathRules(),
-            environment=dict(env or {}),
+            environment={**({"PATH": COMMANDS} if has_commands else {}), **(env or {})},
             egress=Egress(self.network) if self.network.allowed and tier != "landlock" else None,
         )
         self._walls = Walls(self._launch, tier)
@@ -166,13 +178,17 @@ class JailSandbox(CodeSandbox):
         for action in actions:
             check_facts(action, self.facts)
         limits, facts = limits or DEFAULT_LIMITS, actions[0].facts if actions else self.facts
-        child = await self._take(limits, facts)
-        session = JailSession(child, limits, self._begin, Past(self.name, {**self.facts, **facts}))
-        try:
-            await session.repeat(actions)
-            yield session
-        finally:
-            await session.close()
+        async with self._sessions.place() as hold:
+            child = await self._take(limits, facts)
+            session = JailSession(child, limits, self._begin, Past(self.name, {**self.facts, **facts}))
+            try:
+                if is_wanted(self._ipython, is_there=self._environment.has_module(MODULE)):
+                    await session.start_ipython(self.name, facts)
+                await session.repeat(actions)
+                hold(session)
+                yield session
+            finally:
+                await session.close()
 
     @asynccontextmanager
     async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
@@ -187,6 +203,7 @@ class JailSandbox(CodeSandbox):
             "python": self._launch.interpreter.version,
             "hash_seed": str(self._launch.hash_seed),
             "packages": ", ".join(self._environment.names),
+            "ipython": str(self._ipython),
         }
 
     async def aclose(self) -> None:

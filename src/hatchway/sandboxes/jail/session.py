@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,12 +12,14 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.ipython import start_ipython
 from hatchway.sandboxes.jail.execution import FilesExecution
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.past import Past
 from hatchway.sandboxes.replay import replayed
 
-GONE = "the session is gone: its interpreter died, was killed or was evicted"
+GONE = "the session is gone: its interpreter died or was killed"
+HINT = "open a new session; what this one had (names, imports, files) is lost"
 
 
 class JailSession(CodeSession):
@@ -35,6 +38,8 @@ class JailSession(CodeSession):
         self._child, self._limits, self._past = child, limits, past
         self._begin = partial(begin, child, is_session=True)
         self._current: GuestExecution | None = None
+        self._gone = GONE
+        self._opened_at = asyncio.get_running_loop().time()
 
     async def execute(
         self,
@@ -65,6 +70,24 @@ class JailSession(CodeSession):
         self._check_idle()
         return self._past.sealed()
 
+    @property
+    def idle_since(self) -> float | None:
+        """As `Evictable` says."""
+        return self._opened_at if self._current is None else self._current.ended_at
+
+    async def evict(self, why: str) -> None:
+        """As `Evictable` says."""
+        self._gone = f"the session is gone: {why}"
+        await self.close()
+
+    async def start_ipython(self, backend: str, facts: Mapping[str, str]) -> None:
+        """Have its actions run IPython's way.
+
+        Raises:
+            SandboxUnavailable: IPython does not start.
+        """
+        await start_ipython(self._begin, backend=backend, facts=facts, limits=self._limits)
+
     async def close(self) -> None:
         """Kill the child; it is dead when this returns."""
         if self._current is not None and not self._current.is_over:
@@ -85,4 +108,4 @@ class JailSession(CodeSession):
         if self._current is not None and not self._current.is_over:
             raise RuntimeError("the previous action of this session has not ended")
         if self._child.is_dead:
-            raise SandboxCrashed(GONE, hint="open a new session")
+            raise SandboxCrashed(self._gone, hint=HINT)

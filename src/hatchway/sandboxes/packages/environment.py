@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,11 @@ class Environment:
         if self._packages is not None:
             await cache.build(self._packages, self._python, Path(self.folders[0]))
             self._is_built = True
+
+    def may_have(self, name: str, module: str) -> bool:
+        """Whether a package is there, or was asked for by this name and will be."""
+        asked = () if self._packages is None else self._packages.requirements
+        return self.has_module(module) or any(re.match(rf"{name}\b(?!-)", text, re.IGNORECASE) for text in asked)
 
     def has_module(self, name: str) -> bool:
         """Whether code could import a package of this name, now."""

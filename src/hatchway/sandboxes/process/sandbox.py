@@ -23,9 +23,11 @@ from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult, Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.core.transport import CallbackTransport
+from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.ipython import MODULE, is_wanted
 from hatchway.sandboxes.packages.environment import environment_of
-from hatchway.sandboxes.packages.existing import installed, site_packages
+from hatchway.sandboxes.packages.existing import has_module, installed, site_packages
 from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.past import Past
 from hatchway.sandboxes.process.session import ProcessSession
@@ -52,6 +54,10 @@ class ProcessSandbox(CodeSandbox):
         python: Another interpreter (at least 3.9), with its site-packages; default is this one without them.
         packages: What the code may import beside the standard library, such as `["pandas==2.*"]`, or a `Packages`;
             built once by uv before the first action, then cached.
+        ipython: True runs the actions of sessions IPython's way (`!cmd`, `%magics`, `_`), False never does; None does
+            so where the packages or the environment have IPython.
+        session_idle_seconds: A session without an action for so long is evicted; None never does.
+        max_sessions: Sessions open at one time; past it the one that was idle longest is evicted. None sets no limit.
         env: Environment variables the code is given; default none.
         file_mounts: Files and folders copied to `input/` in the working directory, without write permission.
         workspace_root: Where the private folders are made; default is the system's temporary folder.
@@ -70,6 +76,9 @@ class ProcessSandbox(CodeSandbox):
         transport: CallbackTransport | Callable[[], CallbackTransport] | None = None,
         python: str | Path | None = None,
         packages: Packages | Iterable[str] = (),
+        ipython: bool | None = None,
+        session_idle_seconds: float | None = None,
+        max_sessions: int | None = None,
         env: Mapping[str, str] | None = None,
         file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
@@ -84,6 +93,8 @@ class ProcessSandbox(CodeSandbox):
         already = () if python is None else site_packages(os.fspath(python))
         names = (*self._environment.names, *(name for folder in already for name in installed(folder)))
         self.constraints = CodeConstraints(network=True, packages=names, displays=True)
+        self._ipython, self._site_folders = ipython, already
+        self._sessions = Sessions(idle_seconds=session_idle_seconds, most=max_sessions)
         self._env = dict(env or {})
         self._mounts = as_file_mounts(file_mounts)
         check_mounts(self._mounts)
@@ -133,15 +144,19 @@ class ProcessSandbox(CodeSandbox):
         """As the contract says."""
         for action in actions:
             check_facts(action, self.facts)
-        process = await self._take(actions[0] if actions else None)
-        session = ProcessSession(
-            process, self._begin, Past(self.name, self._facts_of(process)), limits or DEFAULT_LIMITS
-        )
-        try:
-            await session.repeat(actions)
-            yield session
-        finally:
-            await session.close()
+        async with self._sessions.place() as hold:
+            process = await self._take(actions[0] if actions else None)
+            session = ProcessSession(
+                process, self._begin, Past(self.name, self._facts_of(process)), limits or DEFAULT_LIMITS
+            )
+            try:
+                if is_wanted(self._ipython, is_there=self._has_ipython()):
+                    await session.start_ipython(self.name, self.facts)
+                await session.repeat(actions)
+                hold(session)
+                yield session
+            finally:
+                await session.close()
 
     @asynccontextmanager
     async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
@@ -178,6 +193,9 @@ class ProcessSandbox(CodeSandbox):
     def facts(self) -> Mapping[str, str]:
         """As the contract says."""
         return {"python": self._python.version, "hash_seed": str(self._python.hash_seed)}
+
+    def _has_ipython(self) -> bool:
+        return self._environment.has_module(MODULE) or has_module(self._site_folders, MODULE)
 
     def _facts_of(self, process: SupervisedProcess) -> Mapping[str, str]:
         return {**self.facts, "hash_seed": str(process.hash_seed)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.ipython import start_ipython
 from hatchway.sandboxes.past import Past
 from hatchway.sandboxes.process.supervised import SupervisedProcess
 from hatchway.sandboxes.replay import replayed
@@ -18,6 +20,7 @@ from hatchway.sandboxes.replay import replayed
 Begin = Callable[..., Awaitable[GuestExecution]]
 """`begin(process, origin, on_output, is_session=)`."""
 GONE = "the session is gone: its interpreter died or was killed"
+HINT = "open a new session; what this one had (names, imports, files) is lost"
 
 
 class ProcessSession(CodeSession):
@@ -34,6 +37,8 @@ class ProcessSession(CodeSession):
         self._process, self._past, self._limits = process, past, limits
         self._begin = partial(begin, process, is_session=True)
         self._current: GuestExecution | None = None
+        self._gone = GONE
+        self._opened_at = asyncio.get_running_loop().time()
         self._is_beginning = False
 
     async def execute(
@@ -65,6 +70,24 @@ class ProcessSession(CodeSession):
         self._check_idle()
         return self._past.sealed()
 
+    @property
+    def idle_since(self) -> float | None:
+        """As `Evictable` says."""
+        return self._opened_at if self._current is None else self._current.ended_at
+
+    async def evict(self, why: str) -> None:
+        """As `Evictable` says."""
+        self._gone = f"the session is gone: {why}"
+        await self.close()
+
+    async def start_ipython(self, backend: str, facts: Mapping[str, str]) -> None:
+        """Have its actions run IPython's way.
+
+        Raises:
+            SandboxUnavailable: IPython does not start.
+        """
+        await start_ipython(self._begin, backend=backend, facts=facts, limits=self._limits)
+
     async def close(self) -> None:
         """Kill the process, and what runs in it."""
         if self._current is not None:
@@ -85,4 +108,4 @@ class ProcessSession(CodeSession):
         if self._is_beginning or (self._current is not None and not self._current.is_over):
             raise RuntimeError("the previous action of this session has not ended")
         if self._process.is_dead:
-            raise SandboxCrashed(GONE, hint="open a new session")
+            raise SandboxCrashed(self._gone, hint=HINT)

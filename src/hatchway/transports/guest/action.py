@@ -39,6 +39,11 @@ class Action:
         return value
 
 
+def action(source, filename):
+    """An action in plain Python."""
+    return Action(source, filename)
+
+
 def _parsed(source, filename):
     try:
         return compile(source, filename, "exec", FLAGS | ast.PyCF_ONLY_AST, dont_inherit=True)

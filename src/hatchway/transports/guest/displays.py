@@ -28,7 +28,10 @@ class Displays:
         """Bytes one of them may have."""
         self.shell = None
         """IPython's shell where there is one; its formatters come first."""
+        self.is_ipython = False
+        """Whether there is one, or will be."""
         self._drawn = 0
+        self._left_open = None
         self._stands_for = None
 
     def display(self, *values, **_options):
@@ -59,32 +62,40 @@ class Displays:
         size = len(data) if isinstance(data, bytes) else len(data.encode("utf-8", "replace"))
         if size > self.limit:
             raise ValueError("what is shown has %d bytes, Limits.display_bytes leaves %d" % (size, self.limit))
+        self._drawn += mime_type.startswith("image/")
         message = {"type": "display", "mime_type": mime_type, "data": data, "text": text[:MAX_TEXT]}
         self._exchange.tell(codec.dumps(message) + b"\n")
 
     def show_figure(self, figure):
         """Show a figure of matplotlib now, and take it off its list of open ones."""
-        self.send("image/png", _figure_png(figure), _text(figure))
-        self._drawn += 1
+        self.send("image/png", self.figure_png(figure), _text(figure))
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is not None:
             pyplot.close(figure)
 
+    def figure_png(self, figure):
+        """A figure as a picture."""
+        return _figure_png(figure)
+
     def show_open_figures(self):
         """Show every open figure of pyplot, in the order in which they were made."""
-        helpers = sys.modules.get("matplotlib._pylab_helpers")
-        for manager in () if helpers is None else helpers.Gcf.get_all_fig_managers():
-            self.show_figure(manager.canvas.figure)
+        for figure in _open_figures():
+            self.show_figure(figure)
 
     def begin(self, limit):
         """An action begins."""
-        self.limit, self._drawn, self._stands_for = limit, 0, None
+        self.limit, self._drawn, self._left_open, self._stands_for = limit, 0, None, None
+
+    def ending(self):
+        """The code has run: the figures that are open now will be shown, by us or by a backend of IPython's."""
+        if self._left_open is None:
+            self._left_open = _open_figures()
 
     def end(self, output):
         """The action has ended with this output: show what it left open, and the output if it has a rich form."""
-        drawn_before = self._drawn
+        self.ending()
         self.show_open_figures()
-        is_figure_shown = self._drawn > drawn_before and _is_figure(output)
+        is_figure_shown = any(figure is output for figure in self._left_open)
         if is_figure_shown or self.show(output) or (self._drawn and _is_drawing(output, 3)):
             self._stands_for = (output,)
 
@@ -149,6 +160,11 @@ def _best(bundle):
         except ValueError:
             continue
     return None
+
+
+def _open_figures():
+    helpers = sys.modules.get("matplotlib._pylab_helpers")
+    return [] if helpers is None else [manager.canvas.figure for manager in helpers.Gcf.get_all_fig_managers()]
 
 
 def _is_figure(value):

@@ -67,7 +67,7 @@ class Headless:
 
     def _change_ipython(self, module):
         """Without a shell of its own, IPython's `display` only prints."""
-        if self._displays.shell is None:
+        if not self._displays.is_ipython:
             module.display = self._displays.display
 
 

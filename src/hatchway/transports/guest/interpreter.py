@@ -7,13 +7,15 @@ import sys
 import threading
 
 from . import action as actions
-from . import codec, limits, repeatable, report, sizes, tools
+from . import codec, ipython, limits, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
 from .displays import Displays
 from .exchange import Exchange
 from .headless import Headless
 
 OVER = "the action that made this call is over"
+running = None
+"""The interpreter of this process, for whoever starts IPython in it."""
 
 
 class Interpreter:
@@ -25,6 +27,7 @@ class Interpreter:
         self._displays = Displays(self._exchange)
         sys.meta_path.insert(0, Headless(self._displays))
         self._namespace = None
+        self._shell = None
         self._loop = None
         self._styles = {}
         self._is_forked = False
@@ -50,6 +53,8 @@ class Interpreter:
 
     def serve(self):
         """Run actions until the host closes the channel."""
+        global running
+        running = self
         sys.stdout = sys.__stdout__ = self._out
         sys.stderr = sys.__stderr__ = self._err
         builtins.ToolError, builtins.ToolDenied = tools.ToolError, tools.ToolDenied
@@ -89,7 +94,7 @@ class Interpreter:
         self._displays.begin(order["limits"]["display_bytes"])
         filename = "<action %d>" % number if order["is_session"] else "<action>"
         try:
-            action = actions.Action(order["code"], filename)
+            action = (self._shell or actions).action(order["code"], filename)
         except (SyntaxError, ValueError, RecursionError) as e:
             return "syntax", report.syntax_failure(e)
         if self._namespace is None:
@@ -99,7 +104,7 @@ class Interpreter:
         self._namespace.update(order["inputs"])
         repeatable.begin(order.get("seed"), order.get("clock"))
         try:
-            output = action.run(self._namespace, self._run_coroutine)
+            output = self._performed(order["code"], action)
         except SystemExit as e:
             if e.code not in (None, 0):
                 raise
@@ -109,6 +114,17 @@ class Interpreter:
         if not self._is_forked:
             self._displays.end(output)
         return self._unawaited() or (None, output)
+
+    def _performed(self, source, action):
+        if self._shell is None:
+            return action.run(self._namespace, self._run_coroutine)
+        return self._shell.run(source, lambda: action.run(self._namespace, self._run_coroutine))
+
+    def start_ipython(self):
+        """Have further actions run IPython's way; called by an action of the host's, which does not count."""
+        self._displays.is_ipython = True
+        self._shell = ipython.Shell(self._displays)
+        self._exchange.action -= 1
 
     def _bind(self, order):
         """Define the tools; calls go over our channel, or over another whose source the host sent."""

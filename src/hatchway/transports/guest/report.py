@@ -5,6 +5,8 @@ import os
 import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+HIDDEN = [HERE]
+"""Folders whose frames are not the action's."""
 MAX_CHARS = 64 * 1024
 _STARTING = re.compile(r"new process|fork|spawn|Popen|subprocess|Process\(|\.start\(")  # else EAGAIN is of a read
 _AWAITED_VALUE = re.compile(r"can't be used in 'await' expression|awaitable is required|coroutine was expected")
@@ -76,7 +78,7 @@ def _strip(shown, seen):
     if shown is None or id(shown) in seen:
         return
     seen.add(id(shown))
-    theirs = [frame for frame in shown.stack if not frame.filename.startswith(HERE)]
+    theirs = [frame for frame in shown.stack if not frame.filename.startswith(tuple(HIDDEN))]
     first = next((i for i, frame in enumerate(theirs) if frame.filename.startswith("<action")), 0)
     shown.stack[:] = theirs[first:]
     for chained in (shown.__cause__, shown.__context__, *(getattr(shown, "exceptions", None) or ())):
