@@ -6,6 +6,7 @@ Monty watches are in its dump; the code, its calls and what it printed are in th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from hatchway.core import codec
 from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import CheckpointRefused
 from hatchway.core.limits import Limits
-from hatchway.core.signing import seal, unseal
+from hatchway.core.signing import masked, seal, unseal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +36,16 @@ class Checkpoint:
     stdout: str
     stderr: str
     feed: int
+    repeat: tuple[bytes, int, Sequence[float]] | None = None
+    """Where it can be run again: what it draws from (nobody but the key's owner reads it), how often it drew, and what
+    it read from clocks since its last call."""
 
     def sealed(self, vm: bytes) -> bytes:
         """The checkpoint as signed bytes."""
         known = asdict(self) | {"pending": [_packed(call) for call in self.pending]}
+        if self.repeat is not None:
+            nonce = os.urandom(16)
+            known["repeat"] = [nonce, masked(self.repeat[0], nonce), *self.repeat[1:]]
         return _seal(known, vm, kind="execution")
 
     @classmethod
@@ -52,6 +59,9 @@ class Checkpoint:
         with _shape_refused():
             known["limits"] = Limits(**known["limits"])
             known["pending"] = [FunctionCall(**call) for call in known["pending"]]
+            if known["repeat"] is not None:
+                nonce, seed, drawn, reads = known["repeat"]
+                known["repeat"] = (masked(seed, nonce), drawn, reads)
             return cls(**known), vm
 
 

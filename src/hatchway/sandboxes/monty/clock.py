@@ -47,6 +47,14 @@ class RunClock:
             self._timer.cancel()
             self._timer = None
 
+    def set(self, ran: float) -> None:
+        """Go on as if the action had run so long until now."""
+        is_running = self._since is not None
+        self.stand()
+        self._ran = ran
+        if is_running:
+            self.run()
+
     def be_strict(self) -> None:
         """Strike when the time is over, from now on."""
         if not self._is_strict:

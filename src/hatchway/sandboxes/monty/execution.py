@@ -19,7 +19,6 @@ from hatchway.core.errors import (
 )
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Usage
-from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.monty import failures
 from hatchway.sandboxes.monty.checkpoint import Checkpoint
 from hatchway.sandboxes.monty.clock import RunClock
@@ -31,7 +30,9 @@ from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.printed import Printed
+from hatchway.sandboxes.monty.repeat import Repeat
 from hatchway.sandboxes.monty.source import Source
+from hatchway.sandboxes.repeatable import Repeatable
 from hatchway.transports.guest.wakeup import Wakeup
 
 BURST = 8
@@ -50,9 +51,11 @@ class Action:
     environ: Mapping[str, str]
     is_session: bool = False
     """The worker is kept when the action ends."""
+    repeat: Repeat | None = None
+    """Where it can be run again: what answers its clocks and randomness."""
 
 
-class MontyExecution(CodeExecution):
+class MontyExecution(Repeatable):
     """One action in a Monty worker.
 
     Args:
@@ -60,6 +63,8 @@ class MontyExecution(CodeExecution):
         lease: The worker; given back when the action ends, unless it is a session's.
         before: The state of a dumped execution to go on from.
     """
+
+    is_dump_exact = True
 
     def __init__(self, action: Action, lease: Lease, *, before: Checkpoint | None = None) -> None:
         self._action, self._lease = action, lease
@@ -71,8 +76,15 @@ class MontyExecution(CodeExecution):
         self._end: ExecutionResult | HatchwayError | None = None
         self._came = Wakeup(asyncio.get_running_loop())
         self._clock = RunClock(action.limits.wall_seconds, self._on_time_over, ran=before.ran if before else 0.0)
+        self._trails: dict[str, Mapping[str, Any]] = {}
         self._machine = Machine(
-            lease, action.offer, self._clock, self, environ=action.environ, has_files=action.files.is_any
+            lease,
+            action.offer,
+            self._clock,
+            self,
+            environ=action.environ,
+            has_files=action.files.is_any,
+            repeat=action.repeat,
         )
         if before or action.is_session:
             self._clock.be_strict()
@@ -81,8 +93,8 @@ class MontyExecution(CodeExecution):
         else:
             self._ledger = Ledger(action.limits, pending=before.pending, made=before.made)
             self._machine.answers |= before.answers
-        source = Source(action.code, f"<python-input-{self._feed}>")
-        self._intake = Intake(action.offer, source, action.limits, self._ledger)
+        self._source = Source(action.code, f"<python-input-{self._feed}>")
+        self._intake = Intake(action.offer, self._source, action.limits, self._ledger)
 
     def begin(self, bindings: Mapping[str, Any]) -> None:
         """Start the code with these names bound."""
@@ -133,8 +145,24 @@ class MontyExecution(CodeExecution):
         """As the contract says; Monty has no classes for errors of tools, so theirs arrive as `RuntimeError`."""
         self._answer(self._ledger.find(call_id), failures.raised_inside(error))
 
-    def dump(self) -> bytes | None:
+    def trail(self, call_id: str) -> Mapping[str, Any]:
         """As the contract says."""
+        return self._trails.pop(call_id, {})
+
+    @property
+    def ran(self) -> float:
+        """As the contract says."""
+        return self._clock.ran
+
+    def recording(self) -> None:
+        """None: what Monty is dumped as holds its state itself."""
+
+    def stands_at(self, ran: float) -> None:
+        """As `Repeatable` says."""
+        self._clock.set(ran)
+
+    def dump(self, own_id: Callable[[str], str] = str) -> bytes | None:
+        """As the contract says; calls keep the ids Monty gives them, which are the same each time."""
         if self._ending is not None or not self._ledger.is_read:
             raise RuntimeError("the execution is not waiting")
         vm, answers = self._machine.dump()
@@ -150,6 +178,7 @@ class MontyExecution(CodeExecution):
             stdout=action.printed.stdout,
             stderr=action.printed.stderr,
             feed=self._feed,
+            repeat=None if action.repeat is None else (action.repeat.seed, action.repeat.drawn, action.repeat.reads),
         ).sealed(vm)
 
     async def cancel(self) -> None:
@@ -170,6 +199,8 @@ class MontyExecution(CodeExecution):
 
     def on_call(self, stop: pm.FunctionSnapshot) -> pm.ExternalResult | None:
         """Hand out a call, keep it until the code stands, or refuse it inside the code."""
+        if self._action.repeat is not None:
+            self._keep_trail(stop, self._action.repeat)
         taken = self._intake.take(stop)
         if not isinstance(taken, HatchwayError):
             return taken
@@ -205,6 +236,15 @@ class MontyExecution(CodeExecution):
 
     def _on_time_over(self) -> None:
         self._finish(failures.timeout(self._action.limits))
+
+    def _keep_trail(self, stop: pm.FunctionSnapshot, repeat: Repeat) -> None:
+        ledger = self._ledger
+        trail: dict[str, Any] = {"answers": ledger.made - len(ledger.pending) - len(ledger.unstarted)}
+        if reads := repeat.next_call():
+            trail["clock"] = reads
+        if repeat.is_again and (where := self._source.line_of(stop.position)) is not None:
+            trail["line"] = where[0]
+        self._trails[str(stop.call_id)] = trail
 
     def _answer(self, call: FunctionCall, settled: pm.ExternalSettledResult) -> None:
         self._ledger.settle(call)

@@ -17,6 +17,7 @@ from hatchway.sandboxes.monty import system
 from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.offer import Offer
+from hatchway.sandboxes.monty.repeat import Repeat
 
 LATER: pm.ExternalFuture = {"future": ...}
 """The answer to an async call: go on, the result comes when everything else is blocked."""
@@ -65,6 +66,7 @@ class Machine:
         clock: Runs while the worker has the turn or the code sleeps.
         environ: The environment variables of the code.
         has_files: Whether there are mounts to look into.
+        repeat: Answers clocks and randomness of an action that can be run again.
         driver: Told what happens.
     """
 
@@ -77,9 +79,10 @@ class Machine:
         *,
         environ: Mapping[str, str],
         has_files: bool,
+        repeat: Repeat | None = None,
     ) -> None:
         self._lease, self._offer, self._clock, self._driver = lease, offer, clock, driver
-        self._environ, self._has_files = environ, has_files
+        self._environ, self._has_files, self._repeat = environ, has_files, repeat
         self._stop: Stop | None = None
         self._number: int | None = None  # of the call at which the code stands, if it stands at one
         self._sleepers: dict[int, asyncio.TimerHandle] = {}
@@ -188,8 +191,11 @@ class Machine:
 
     def _system_call(self, stop: pm.FunctionSnapshot) -> None:
         if stop.function_name in system.SLEEPS:
-            self._sleep(stop)
-        elif (answer := system.answer(stop, self._environ, has_files=self._has_files)) is not None:
+            return self._sleep(stop)
+        answer = self._repeat.answer(stop) if self._repeat is not None else None
+        if answer is None:
+            answer = system.answer(stop, self._environ, has_files=self._has_files)
+        if answer is not None:
             self._go_on_or_stand(stop, answer)
         else:
             self._count_own()

@@ -71,7 +71,9 @@ class Pool:
             self._monty.__exit__(None, None, None)
             raise
 
-    async def lease(self, limits: pm.ResourceLimits, *, stubs: str | None = None) -> Lease:
+    async def lease(
+        self, limits: pm.ResourceLimits, *, stubs: str | None = None, policy: pm.OSPolicy = system.POLICY
+    ) -> Lease:
         """A worker with a fresh interpreter under these limits; with stubs, one that checks types.
 
         Raises:
@@ -81,7 +83,7 @@ class Pool:
             script_name="action",
             limits=limits,
             print_flush_interval=PRINT_SECONDS,
-            os_policy=system.POLICY,
+            os_policy=policy,
             type_check=stubs is not None,
             type_check_stubs=stubs,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,8 +15,9 @@ from hatchway.core.calls import as_signature
 from hatchway.core.errors import CheckpointRefused, SandboxCrashed
 from hatchway.core.grants import FileMount
 from hatchway.core.limits import Limits
-from hatchway.core.sandbox import Functions, OnOutput
-from hatchway.sandboxes.monty import pool
+from hatchway.core.recording import Recording, guest_seed
+from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
+from hatchway.sandboxes.monty import pool, system
 from hatchway.sandboxes.monty.checkpoint import Checkpoint, SessionCheckpoint
 from hatchway.sandboxes.monty.execution import Action, MontyExecution
 from hatchway.sandboxes.monty.files import Files
@@ -24,7 +26,9 @@ from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.machine import Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.printed import Printed
+from hatchway.sandboxes.monty.repeat import Repeat
 from hatchway.sandboxes.monty.session import MontySession
+from hatchway.sandboxes.replay import replayed, run_to_end
 
 T = TypeVar("T")
 _NO_LIMIT = 10**9
@@ -55,6 +59,28 @@ class Runtime:
         lease = await (await pool.join(self)).lease(_machine_limits(limits))
         return self._begin(lease, self._action(code, functions, limits, on_output), bindings)
 
+    async def replay(self, recording: Recording, on_output: OnOutput | None) -> CodeExecution:
+        """A recorded action, led to where it stood."""
+
+        async def start(on_output: OnOutput | None) -> MontyExecution:
+            bindings = _bindings(recording.inputs, recording.limits)
+            repeat = _repeat(recording)
+            lease = await (await pool.join(self)).lease(_machine_limits(recording.limits), policy=repeat.policy)
+            action = self._action(recording.code, recording.functions, recording.limits, on_output, repeat=repeat)
+            return self._begin(lease, action, bindings)
+
+        return await replayed(recording, start, on_output)
+
+    @asynccontextmanager
+    async def replay_session(self, actions: Sequence[Recording], limits: Limits) -> AsyncGenerator[MontySession]:
+        """A session that can be run again, in which these actions are."""
+        seed = guest_seed(actions[0].seed) if actions else os.urandom(32)
+        lease = await (await pool.join(self)).lease(_session_limits(limits), policy=Repeat(seed).policy)
+        async with self._open(lease, limits) as session:
+            for action in actions:
+                await run_to_end(action, partial(session.begin, action))
+            yield session
+
     async def type_check(self, code: str, stubs: str) -> None:
         """Check code against stubs without running it."""
         await (await pool.join(self)).checks.check(code, stubs)
@@ -66,8 +92,12 @@ class Runtime:
         except CheckpointRefused:
             return None
         printed = Printed(before.limits.output_bytes, on_output, stdout=before.stdout, stderr=before.stderr)
-        action = self._made(before.code, Offer(before.styles), before.limits, printed)
-        lease = await (await pool.join(self)).lease({"max_suspensions": _NO_LIMIT})
+        repeat = (
+            None if before.repeat is None else Repeat(before.repeat[0], drawn=before.repeat[1], reads=before.repeat[2])
+        )
+        action = self._made(before.code, Offer(before.styles), before.limits, printed, repeat=repeat)
+        policy = system.POLICY if repeat is None else repeat.policy
+        lease = await (await pool.join(self)).lease({"max_suspensions": _NO_LIMIT}, policy=policy)
         load = partial(lease.session.load_snapshot, vm, print_callback=printed, **self._files.load_options())
         stop = await _loaded(lease, load)
         if not isinstance(stop, Stop):
@@ -128,9 +158,11 @@ class Runtime:
         inputs: Mapping[str, Any],
         limits: Limits,
         on_output: OnOutput | None,
+        repeat: Repeat | None = None,
     ) -> MontyExecution:
         bindings = _bindings(inputs, limits)
-        return self._begin(lease, self._action(code, functions, limits, on_output, is_session=True), bindings)
+        action = self._action(code, functions, limits, on_output, is_session=True, repeat=repeat)
+        return self._begin(lease, action, bindings)
 
     def _begin(self, lease: Lease, action: Action, bindings: Mapping[str, Any]) -> MontyExecution:
         execution = self._kept(MontyExecution(action, lease))
@@ -143,12 +175,12 @@ class Runtime:
         return execution
 
     def _action(
-        self, code: str, functions: Functions, limits: Limits, on_output: OnOutput | None, *, is_session: bool = False
+        self, code: str, functions: Functions, limits: Limits, on_output: OnOutput | None, **settings: Any
     ) -> Action:
         offer = Offer({s.name: s.is_async for s in map(as_signature, functions)})
-        return self._made(code, offer, limits, Printed(limits.output_bytes, on_output), is_session=is_session)
+        return self._made(code, offer, limits, Printed(limits.output_bytes, on_output), **settings)
 
-    def _made(self, code: str, offer: Offer, limits: Limits, printed: Printed, *, is_session: bool = False) -> Action:
+    def _made(self, code: str, offer: Offer, limits: Limits, printed: Printed, **settings: Any) -> Action:
         return Action(
             code=code,
             offer=offer,
@@ -156,8 +188,14 @@ class Runtime:
             printed=printed,
             files=self._files,
             environ=self._environ,
-            is_session=is_session,
+            **settings,
         )
+
+
+def _repeat(recording: Recording) -> Repeat:
+    """What answers the clocks of a recorded action; its trail was written by the host, so it is as it should be."""
+    script = [recorded.trail.get("clock", ()) for recorded in recording.calls]
+    return Repeat(guest_seed(recording.seed), script, is_again=bool(recording.calls))
 
 
 def _bindings(inputs: Mapping[str, Any], limits: Limits) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +13,7 @@ from hatchway.core.errors import InvalidSetting, MissingExtra
 from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
 from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.network import NetworkRules
+from hatchway.core.recording import Recording
 from hatchway.core.results import Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.monty.constraints import MONTY
@@ -83,6 +85,26 @@ class MontySandbox(CodeSandbox):
         async with (await self._runtime()).session(limits or DEFAULT_LIMITS) as session:
             yield session
 
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
+        """As the contract says; clocks stop at the host, which writes down what they show."""
+        from hatchway.sandboxes.recorded import check_facts
+
+        check_facts(recording, self.facts)
+        return await (await self._runtime()).replay(recording, on_output)
+
+    @asynccontextmanager
+    async def replay_session(
+        self, actions: Sequence[Recording], *, limits: Limits | None = None
+    ) -> AsyncGenerator[CodeSession]:
+        """As the contract says."""
+        async with (await self._runtime()).replay_session(actions, limits or Limits()) as session:
+            yield session
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """As the contract says."""
+        return {"pydantic-monty": _version()}
+
     async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
         """As the contract says; the mounts and variables are those of this sandbox."""
         return await (await self._runtime()).restore(checkpoint, on_output)
@@ -113,6 +135,13 @@ class MontySandbox(CodeSandbox):
             made = await asyncio.to_thread(_runtime_class)  # the import takes longer than the loop may stand still
             self._running = self._running or made(self._mounts, self._env)
         return self._running
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("pydantic-monty")
 
 
 def _runtime_class() -> type[Runtime]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
-from hatchway.core.sandbox import CodeSession, Functions, OnOutput
+from hatchway.core.recording import Recording, guest_seed
+from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.monty.checkpoint import SessionCheckpoint
 from hatchway.sandboxes.monty.execution import MontyExecution
 from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.repeat import Repeat
+from hatchway.sandboxes.replay import replayed
 
 Start = Callable[..., MontyExecution]
 
@@ -44,6 +48,25 @@ class MontySession(CodeSession):
         self._check_idle()
         self._current = self._start(
             self._lease, code, functions, inputs=inputs or {}, limits=limits or self._limits, on_output=on_output
+        )
+        return self._current
+
+    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
+        """As the contract says; only in a session that was opened to be run again."""
+        return await replayed(recording, partial(self.begin, recording), on_output)
+
+    async def begin(self, recording: Recording, on_output: OnOutput | None) -> MontyExecution:
+        """Start a recorded action from its beginning."""
+        self._check_idle()
+        script = [recorded.trail.get("clock", ()) for recorded in recording.calls]
+        self._current = self._start(
+            self._lease,
+            recording.code,
+            recording.functions,
+            inputs=recording.inputs,
+            limits=recording.limits,
+            on_output=on_output,
+            repeat=Repeat(guest_seed(recording.seed, self._lease.feeds), script, is_again=bool(recording.calls)),
         )
         return self._current
 

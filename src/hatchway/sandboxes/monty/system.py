@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pydantic_monty as pm
@@ -23,7 +23,7 @@ def answer(stop: pm.FunctionSnapshot, environ: Mapping[str, str], *, has_files: 
         case "os.environ":
             return {"return_value": dict(environ)}
         case "os.urandom":
-            return _random(stop.args[0])
+            return random_bytes(stop.args[0], os.urandom)
         case _ if (name == "open" or name.startswith("Path.")) and not has_files:
             path = getattr(stop.args[0], "path", stop.args[0])
             return {"exc_type": "PermissionError", "message": f"no files are granted to this code: {str(path)!r}"}
@@ -31,7 +31,8 @@ def answer(stop: pm.FunctionSnapshot, environ: Mapping[str, str], *, has_files: 
             return None
 
 
-def _random(size: Any) -> pm.ExternalResult:
+def random_bytes(size: Any, draw: Callable[[int], bytes]) -> pm.ExternalResult:
+    """The answer to `os.urandom`, drawn from whatever is given."""
     if not isinstance(size, int) or not 0 <= size <= _MOST_RANDOM_BYTES:
         return {"exc_type": "ValueError", "message": f"os.urandom gives 0 to {_MOST_RANDOM_BYTES} bytes at a time"}
-    return {"return_value": os.urandom(size)}
+    return {"return_value": draw(size)}
