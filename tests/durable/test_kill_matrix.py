@@ -37,7 +37,8 @@ async def pair(n):
     return await fetch_one(first + n)
 
 got = await asyncio.gather(*[pair(n) for n in range(1, 4)])
-done, rest = await asyncio.wait([asyncio.ensure_future(fetch_one(n)) for n in (4, 5)], return_when=asyncio.FIRST_COMPLETED)
+both = [asyncio.ensure_future(fetch_one(n)) for n in (4, 5)]
+done, rest = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
 for late in asyncio.as_completed([*done, *rest]):
     await late
 last = sign(random.randrange(1) + len(got))
