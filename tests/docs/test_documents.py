@@ -91,6 +91,7 @@ def test_there_is_code_to_run() -> None:
         "docs/quickstart.md",
         "docs/tools.md",
         "docs/approval.md",
+        "docs/executors.md",
         "docs/packages.md",
         "docs/sandboxes.md",
         "docs/transports.md",

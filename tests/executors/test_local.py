@@ -376,6 +376,37 @@ async def test_a_spawner_that_dies_is_an_error_of_the_executor_once() -> None:
     assert (await run("print('again')")).stdout == "again\n"
 
 
+@linux
+async def test_a_host_that_is_killed_leaves_no_program_and_no_folder(tmp_path: Path) -> None:
+    code = "import os, time\nopen('x', 'w').close()\nprint(os.getpid(), flush=True)\ntime.sleep(60)"
+    host = (
+        "import asyncio\nfrom hatchway.executors import *\n"
+        "ctx = InvocationContext(on_output=lambda _, text: print(text, end='', flush=True))\n"
+        f"executor = LocalCodeExecutor(workspace_root={str(tmp_path)!r})\n"
+        f"asyncio.run(executor.execute_code(ctx, CodeExecutionInput({code!r})))"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", host, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    pid = int(await process.stdout.readline())
+    process.kill()
+    await process.wait()
+    assert await gone(pid)
+    await until(lambda: not any(tmp_path.iterdir()))
+
+
+@linux
+async def test_cancelling_while_files_are_staged_leaves_nothing(tmp_path: Path) -> None:
+    files = tuple(ExecFile(name=f"{i}/x", content=bytes(100_000)) for i in range(200))
+    executor = LocalCodeExecutor(workspace_root=tmp_path)
+    given = CodeExecutionInput("1", input_files=files)
+    running = asyncio.ensure_future(executor.execute_code(InvocationContext(), given))
+    await until(lambda: any(tmp_path.iterdir()))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_each_event_loop_can_use_it() -> None:
     def own_loop() -> str:
         return asyncio.run(run("print('from another loop')")).stdout

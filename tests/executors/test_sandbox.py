@@ -129,6 +129,21 @@ async def test_a_session_that_was_killed_is_replaced_and_that_is_told() -> None:
     assert after.stderr.splitlines()[-1] == "NameError: name 'x' is not defined"
 
 
+async def test_whoever_waited_for_a_session_that_was_killed_gets_a_new_one() -> None:
+    async with SandboxCodeExecutor(usable("jail"), timeout=0.5, max_sessions=1) as executor:
+        codes = ["while True: pass", "print('fresh')", "print('fresh')"]
+        given = [CodeExecutionInput(code, execution_id="s") for code in codes]
+        late, *others = await asyncio.gather(*(executor.execute_code(CTX, each) for each in given))
+    assert late.timed_out
+    assert [other.stdout for other in others] == ["fresh\n", "fresh\n"]
+
+
+async def test_pictures_the_code_displays_are_files(full: SandboxCodeExecutor) -> None:
+    code = "class Picture:\n    def _repr_png_(self): return b'\\x89PNG\\r\\n\\x1a\\n'\nPicture()"
+    result = await full.execute_code(CTX, CodeExecutionInput(code))
+    assert [(file.mime_type, file.content) for file in result.output_files] == [("image/png", b"\x89PNG\r\n\x1a\n")]
+
+
 async def test_a_session_whose_interpreter_died_is_replaced_and_that_is_told(full: SandboxCodeExecutor) -> None:
     died = await full.execute_code(CTX, CodeExecutionInput("import os\nos._exit(3)", execution_id="s"))
     assert died.exit_code == 1

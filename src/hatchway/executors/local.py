@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import tempfile
@@ -21,6 +20,7 @@ from hatchway.executors.languages import LANGUAGES, Interpreter, language_id, un
 from hatchway.executors.program_run import Program, ProgramEnd, run_program
 from hatchway.executors.workspace import Workspace
 from hatchway.sandboxes.guest_process import Death
+from hatchway.sandboxes.starting import started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +87,12 @@ class LocalCodeExecutor(CodeExecutor):
         argv = self._interpreter_of(input.language).argv()
         with Workspace(self.workspace_root) as workspace, _readable(input.code) as source:
             if input.input_files:
-                await asyncio.to_thread(workspace.stage, input.input_files)
+                await started(lambda: workspace.stage(input.input_files), _nothing_to_undo)
             program = Program(argv=argv, cwd=workspace.path, env=self.env, stdin=source.fileno())
             end = await run_program(program, limits=self.limits, timeout=self.timeout, on_output=ctx.on_output)
-            files, notes = ((), []) if workspace.is_empty else await asyncio.to_thread(workspace.collect, self.limits)
+            files, notes = (), []
+            if not workspace.is_empty:
+                files, notes = await started(lambda: workspace.collect(self.limits), _nothing_to_undo)
             return self._result(end, files, notes)
 
     def _interpreter_of(self, language: str) -> Interpreter:
@@ -113,6 +115,10 @@ class LocalCodeExecutor(CodeExecutor):
             exit_code=None if end.is_timeout else _exit_code(end.death),
             timed_out=end.is_timeout,
         )
+
+
+def _nothing_to_undo(_: object) -> None:
+    """The thread is waited for all the same: it must not write into a folder that is gone."""
 
 
 def _named(interpreter: str, table: Mapping[str, Interpreter]) -> tuple[str, ...]:

@@ -50,17 +50,12 @@ class KeptSessions:
         Raises:
             SandboxUnavailable: As many as may be kept are in use, or the sandbox cannot open one.
         """
-        async with self._opening:
-            kept = self._kept.pop(name, None) or await self._opened()
-            self._kept[name] = kept  # the last one of the dict is the last one used
-            kept.users += 1
+        kept = await self._taken(name)
         try:
-            async with kept.turn:
-                yield kept
+            yield kept
         finally:
-            kept.users -= 1
-            if kept.is_lost:
-                await self._forget(name, kept)
+            kept.turn.release()
+            await self._left(name, kept)
 
     async def close(self, name: str) -> None:
         """Close one, if it is there and nobody uses it."""
@@ -75,6 +70,30 @@ class KeptSessions:
         while self._kept:
             await self._kept.popitem()[1].closing.aclose()
 
+    async def _taken(self, name: str) -> KeptSession:
+        """The session, for one user: whoever waited for one that was lost meanwhile gets another."""
+        while True:
+            async with self._opening:
+                kept = self._kept.pop(name, None) or await self._opened()
+                self._kept[name] = kept  # the last one of the dict is the last one used
+                kept.users += 1
+            try:
+                await kept.turn.acquire()
+            except BaseException:
+                await self._left(name, kept)
+                raise
+            if not kept.is_lost:
+                return kept
+            kept.turn.release()
+            await self._left(name, kept)
+
+    async def _left(self, name: str, kept: KeptSession) -> None:
+        kept.users -= 1
+        if kept.is_lost and self._kept.get(name) is kept:
+            del self._kept[name]
+        if kept.is_lost and not kept.users:
+            await kept.closing.aclose()
+
     async def _opened(self) -> KeptSession:
         if len(self._kept) >= self._most:
             idle = next((name for name, kept in self._kept.items() if not kept.users), None)
@@ -85,9 +104,3 @@ class KeptSessions:
             await self._kept.pop(idle).closing.aclose()
         closing = AsyncExitStack()
         return KeptSession(await closing.enter_async_context(self._mode.session()), closing)
-
-    async def _forget(self, name: str, kept: KeptSession) -> None:
-        if self._kept.get(name) is kept:
-            del self._kept[name]
-        if not kept.users:
-            await kept.closing.aclose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import socket
@@ -177,6 +178,12 @@ def release(supervisor: ProgramSupervisor) -> None:
         _idle.append(supervisor)
     else:
         supervisor.close()
+
+
+@atexit.register
+def _close_idle() -> None:
+    while (known := _taken()) is not None:
+        known.close()
 
 
 def _rlimits(limits: Limits) -> dict[str, int]:
