@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +110,23 @@ async def test_a_request_can_wait_for_a_person_past_the_deadline(web: Any) -> No
             await asyncio.sleep(1.5)
             result = await mode.resume(asked.value.run_id, {call.call_id: True})
     assert (result.output, web.seen) == (b"hello", ["GET /x"])
+
+
+async def test_a_run_goes_on_in_another_process_and_sends_nothing_twice(web: Any, tmp_path: Path) -> None:
+    rules = [Rule("ask", "fetch", {"method": "POST"})]
+    code = f"""
+import urllib.request
+first = urllib.request.urlopen('{web.url}/').read()
+first, urllib.request.urlopen('{web.url}/echo', data=first).status
+"""
+    async with granted(web.target) as jail, CodeMode(jail, rules=rules, journal=tmp_path / "journal.db") as mode:
+        with pytest.raises(ApprovalRequired) as asked:
+            await mode.run(code)
+    (call,) = asked.value.pending
+    assert (call.kwargs["method"], call.kwargs["body"], web.seen) == ("POST", b"hello", ["GET /"])
+    async with granted(web.target) as jail, CodeMode(jail, rules=rules, journal=tmp_path / "journal.db") as mode:
+        result = await mode.resume(asked.value.run_id, {call.call_id: True})
+    assert (result.output, web.seen) == ((b"hello", 200), ["GET /", "POST /echo"])
 
 
 async def test_a_stream_asks_and_goes_on(web: Any) -> None:

@@ -20,6 +20,7 @@ ATTACKS: list[dict[str, Any]] = [
     attack for name in ("attacks.json", "more.json") for attack in json.loads((HERE / name).read_text())
 ]
 NOBODY = 65534
+WALL_OF = {"sockets": "namespaces"}
 VALUES = {
     "value-093": "nan",
     "value-094": hex(10**5000)[:40],
@@ -82,7 +83,7 @@ def _skip_reason(tier: str, user: str) -> str:
     if user == "nobody" and os.geteuid() != 0:
         return "only root can become another user"
     seen = JailSandbox.probe()
-    if seen.state != "usable" or (tier == "namespaces" and seen.tier != "namespaces"):
+    if seen.state != "usable" or (tier != "landlock" and seen.tier != "namespaces"):
         return f"{seen.reason} {seen.hint}"
     return ""
 
@@ -92,7 +93,7 @@ def _skip_reason(tier: str, user: str) -> str:
     params=[
         pytest.param((tier, user), id=f"{tier}-{user}", marks=() if (tier, user) == FIRST else pytest.mark.slow)
         for FIRST in [("namespaces", "self")]
-        for tier in ("namespaces", "landlock")
+        for tier in ("namespaces", "landlock", "sockets")
         for user in ("self", "nobody")
     ],
 )
@@ -107,9 +108,11 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
 
 @pytest.mark.parametrize("attack", [pytest.param(a, id=a["id"]) for a in ATTACKS])
 def test_attack_holds(runner: Runner, attack: dict[str, Any]) -> None:
+    if runner.tier == "sockets" and attack["id"] == "proc-016":
+        pytest.skip("it counts variables of any name, and here the jail sets those of its proxy")
     seen = runner.run(attack)
     assert "LEAK" not in seen["stdout"]
-    assert seen["outcome"] in attack["outcomes"][runner.tier], seen
+    assert seen["outcome"] in attack["outcomes"][WALL_OF.get(runner.tier, runner.tier)], seen
     assert (seen["next"], seen["neighbour"]) == (2, 42)
     assert seen["open_files"] < 150
     if attack["id"] in VALUES:

@@ -340,6 +340,18 @@ async def test_what_is_smuggled_in_a_body_stays_a_body(web: Any) -> None:
     assert web.seen == ["POST /echo"]
 
 
+async def test_a_client_that_asks_before_it_sends_a_body_is_told_to_go_on(web: Any) -> None:
+    code = f"""
+        head = (b"PUT {web.url}/echo HTTP/1.1\\r\\nHost: {web.target}\\r\\n"
+                b"Content-Length: 2\\r\\nExpect: 100-continue\\r\\n\\r\\n")
+        with dial() as stream:
+            found = first(say(stream, head)), first(say(stream, b"hi"))
+        found
+    """
+    async with granted(web.target) as jail, CodeMode(jail) as mode:
+        assert await output(mode, code) == ("HTTP/1.1 100 ", "HTTP/1.1 200 OK")
+
+
 async def test_hop_by_hop_headers_and_credentials_for_the_proxy_go_no_further(web: Any) -> None:
     code = f"""
         import json

@@ -86,6 +86,10 @@ def sandbox_of(tier: Any, python: str | None = None) -> CodeSandbox:
         from hatchway.sandboxes.container import ContainerSandbox
 
         return ContainerSandbox(spares=1)
+    if python == sys.executable:  # of an environment the code would see the packages
+        python = os.path.realpath(getattr(sys, "_base_executable", python))
+    if tier == "sockets":
+        return JailSandbox(tier="namespaces", python=python, allowed_domains=["granted.test"])
     return JailSandbox(tier=tier, python=python)
 
 
