@@ -9,6 +9,7 @@ from hatchway.core import codec
 
 GUEST = Path(__file__).parents[2] / "transports" / "guest"
 INSIDE = Path(__file__).parent / "inside"
+JAIL, WALL = Path(__file__).parents[1] / "jail" / "inside", Path(__file__).parents[1] / "wall"
 LEFT_OUT = (
     "__main__",
     "__init__",
@@ -30,6 +31,8 @@ ARGV = (
 _PROGRAM = """\
 {loader}
 load({guest!r})
+load({wall!r}, "_hatchway_wall")
+load({jail!r}, "_hatchway_jail")
 load({inside!r}, "_hatchway_container")
 from _hatchway_container.guest import start
 start()
@@ -39,13 +42,21 @@ start()
 @functools.cache
 def program() -> bytes:
     """The program as `ARGV` reads it."""
-    guest = {**_sources(GUEST), "codec": Path(codec.__file__).read_text(encoding="utf-8")}
+    guest = {**_sources(GUEST), "codec": _text(Path(codec.__file__))}
     text = _PROGRAM.format(
-        loader=(GUEST / "bundle.py").read_text(encoding="utf-8"), guest=guest, inside=_sources(INSIDE)
+        loader=_text(GUEST / "bundle.py"),
+        guest=guest,
+        inside=_sources(INSIDE),
+        wall={name: _text(WALL / f"{name}.py") for name in ("landlock", "seccomp", "syscalls")},
+        jail={name: _text(JAIL / f"{name}.py") for name in ("kernel", "policy")},
     ).encode()
     return b"%d\n%s" % (len(text), text)
 
 
 def _sources(folder: Path) -> dict[str, str]:
     files = [path for path in sorted(folder.glob("*.py")) if path.stem not in LEFT_OUT]
-    return {path.stem: path.read_text(encoding="utf-8") for path in files}
+    return {path.stem: _text(path) for path in files}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

@@ -41,7 +41,8 @@ _TAKEN = ("/dev", "/proc", "/sys", "/tmp", "/output")
 class ContainerSandbox(CodeSandbox):
     """The Python of an image behind a container engine. Each execution gets a fresh container; a session keeps one.
 
-    No network, a read-only root, no capabilities, no new privileges, nobody's uid; the engine's own seccomp filter.
+    No network, a read-only root, no capabilities, no new privileges, nobody's uid; the engine's seccomp filter and the
+    jail's, which is narrower.
     Calls travel over the container's stdin and stdout, which the code never has. `/tmp` and, where files are granted,
     `/output` are held in memory, at most `Limits.disk_bytes` each. Nothing is pulled: the image must be there.
 
@@ -83,7 +84,7 @@ class ContainerSandbox(CodeSandbox):
         self.network = NetworkRules.of(allowed_domains, denied_domains)
         mounts = _mounts(workspace_root, file_mounts)
         self._image, self._hash_seed = image, str(default_hash_seed())
-        environment = {"HOME": "/tmp", "LANG": "C.UTF-8", **(env or {}), HASH_SEED: self._hash_seed}
+        environment = {"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **(env or {}), HASH_SEED: self._hash_seed}
         policy = ContainerPolicy(
             engine=engine, image=image, cpus=cpus, user=user, runtime=runtime, mounts=mounts, environment=environment
         )

@@ -16,7 +16,7 @@ WARMED = (
     "os", "pathlib", "random", "re", "resource", "string", "struct", "textwrap", "threading", "time", "traceback",
     "types", "typing", "uuid",
 )  # fmt: skip
-GUEST = "_hatchway_guest"
+GUEST, JAIL = "_hatchway_guest", "_hatchway_jail"
 
 
 def start() -> None:
@@ -49,8 +49,9 @@ def _be_guest(from_host: int, to_host: int, out: int, err: int) -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         sys.argv = [""]
         sys.path[:] = [path for path in sys.path if path]  # not the working directory
-        os.environ.pop("PYTHONHASHSEED", None)  # ours alone; a Python the code starts has its own
         os.chdir("/tmp")
+        _forget_what_is_ours()
+        _restrict_system_calls()
         channel = importlib.import_module(f"{GUEST}.channel").PipeChannel(from_host, to_host)
         interpreter = importlib.import_module(f"{GUEST}.interpreter").Interpreter(channel)
         interpreter.warm_up()
@@ -60,6 +61,20 @@ def _be_guest(from_host: int, to_host: int, out: int, err: int) -> None:
         sys.excepthook(type(e), e, e.__traceback__)
     finally:
         os._exit(70)
+
+
+def _forget_what_is_ours() -> None:
+    """The hash seed, and the names of proxies that were emptied so that the engine's client does not fill them."""
+    os.environ.pop("PYTHONHASHSEED", None)
+    for name in [name for name in os.environ if name.upper().endswith("_PROXY") and not os.environ[name]]:
+        del os.environ[name]
+
+
+def _restrict_system_calls() -> None:
+    """The jail's list on top of the engine's, which is much longer; where no list is known, the engine's alone."""
+    if importlib.import_module(f"{JAIL}.kernel").is_known_machine():
+        policy = importlib.import_module(f"{JAIL}.policy")
+        policy.restrict_system_calls(True)  # files in memory are counted by the container's cgroup
 
 
 def _volunteer_for_oom() -> None:
