@@ -41,6 +41,8 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(str(page.relative_to(REPO)), line, here["language"], here["text"], bool(here["skip"]), shown)
 
 
+NEEDS = {"docs/containers.md": "docker_engine"}
+"""Fixtures that bring what a page's code needs; they skip where there is none."""
 ALL = [block for page in PAGES for block in blocks(page)]
 PYTHON = [block for block in ALL if block.language == "python"]
 SHELL = [block for block in ALL if block.language in ("sh", "bash", "console")]
@@ -48,9 +50,15 @@ SHELL = [block for block in ALL if block.language in ("sh", "bash", "console")]
 
 @pytest.mark.parametrize("block", PYTHON, ids=lambda b: f"{b.page}:{b.line}")
 def test_a_python_block_runs_and_prints_what_the_page_shows(
-    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    request: pytest.FixtureRequest,
+    block: Block,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     assert not block.skip, "only shell blocks may be left out"
+    if block.page in NEEDS:
+        request.getfixturevalue(NEEDS[block.page])
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "block.py"
     script.write_text(block.text, encoding="utf-8")
