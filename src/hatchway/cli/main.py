@@ -31,6 +31,7 @@ COMMANDS = {
     "approve": Row("hatchway.cli.approve:approve", "Allow calls that wait."),
     "deny": Row("hatchway.cli.deny:deny", "Refuse calls that wait."),
     "prune": Row("hatchway.cli.prune:prune", "Drop ended runs from a journal."),
+    "jail": Row("hatchway.cli.jail:jail", "Run COMMAND behind the jail's wall."),
     "doctor": Row("hatchway.cli.doctor:doctor", "Say which sandboxes work here, and what the others need."),
     "conformance": Row("hatchway.cli.conformance:conformance", "Check a sandbox against the contract."),
     "completion": Row("hatchway.cli.completion:completion", "Print the completion script of your shell."),

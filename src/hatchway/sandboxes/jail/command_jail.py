@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from hatchway.core.errors import InvalidSetting, SandboxCrashed, SandboxUnavailable
-from hatchway.core.grants import FileMountInput, as_file_mounts
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
 from hatchway.core.limits import MIB, Limits
+from hatchway.core.network import NetworkRules
 from hatchway.core.paths import PathRules
 from hatchway.core.results import Tier
 from hatchway.sandboxes.jail.command import CommandBody, JailedCommand, Pipes, Stream
+from hatchway.sandboxes.jail.egress import Egress
 from hatchway.sandboxes.jail.interpreter import interpreter_files
 from hatchway.sandboxes.jail.landlocked_command import CommandSpawner
 from hatchway.sandboxes.jail.launch import Launch
@@ -54,14 +56,15 @@ class CommandResult:
 class CommandJail:
     """Starts programs behind the jail's wall. They see the system's directories read-only and what is granted.
 
-    Their environment is empty but for what is given here; there is no network. An async context manager: what still
-    runs at the end is killed.
+    Their environment is empty but for what is given here; there is no network but what is granted. An async context
+    manager: what still runs at the end is killed.
 
     Args:
         tier: `"namespaces"` or `"landlock"` forces that wall; None takes the stronger one that works here.
         file_mounts: Files and directories shown read-only; relative paths land under `/input`.
         paths: Places of the host shown at their own paths, and what is denied in them; the first is where it starts.
         env: Environment variables of the programs.
+        allowed_domains, denied_domains: What HTTP clients reach through a proxy; needs the namespaces tier.
 
     Raises:
         InvalidSetting: Something that is granted does not exist or cannot be shown there.
@@ -74,12 +77,16 @@ class CommandJail:
         file_mounts: Iterable[FileMountInput] = (),
         paths: PathRules | None = None,
         env: Mapping[str, str] | None = None,
+        allowed_domains: Iterable[AllowedDomainInput] = (),
+        denied_domains: Iterable[str] = (),
     ) -> None:
         self._tier = tier
+        network = NetworkRules.of(allowed_domains, denied_domains)
         self._launch = Launch(
             interpreter=interpreter_files(),
             mounts=as_file_mounts(file_mounts),
             paths=paths or PathRules(),
+            egress=Egress(network) if network.allowed else None,
             is_command=True,
         )
         self._environment = dict(env or {})
@@ -120,8 +127,11 @@ class CommandJail:
         async with self._starting:
             await self._build()
         environment = {
-            "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": PATH, **self._environment, **(env or {}),
-        }  # fmt: skip
+            **{"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": PATH},
+            **(self._launch.egress.environment if self._launch.egress else {}),
+            **self._environment,
+            **(env or {}),
+        }
         pipes = Pipes(stdin, stdout, stderr)
         try:
             body = await self._body(argv, environment, limits, pipes, has_tty=has_tty)
@@ -179,7 +189,7 @@ class CommandJail:
         fds, pipes.theirs = pipes.theirs, []
         if self._zygote is not None:
             return await SealedCommand.started(
-                self._zygote, limits, fds, argv=argv, environment=environment, has_tty=has_tty
+                self._zygote, limits, fds, self._launch.egress, argv=argv, environment=environment, has_tty=has_tty
             )
         assert self._spawner is not None
         return await self._spawner.started(limits, fds, argv=argv, environment=environment, has_tty=has_tty)
@@ -188,12 +198,16 @@ class CommandJail:
         if (self._zygote is not None and self._zygote.is_alive) or (self._spawner and self._spawner.is_alive):
             return
         await self.aclose()
+        if self._launch.egress is not None and self._tier == "landlock":
+            raise SandboxUnavailable(
+                "the landlock tier has no network to give a command", hint="leave allowed_domains out, or the tier"
+            )
         if self._tier != "landlock":
             try:
                 self._zygote = await Zygote.start(self._launch)
                 return
             except (SandboxUnavailable, SandboxCrashed) as refused:
-                if self._tier == "namespaces":
+                if self._tier == "namespaces" or self._launch.egress is not None:
                     raise
                 self.weaker_because = f"{refused.message}; {refused.hint}"
         self._spawner = await CommandSpawner.start(self._launch)
@@ -209,6 +223,7 @@ async def run_command(
     paths: PathRules | None = None,
     file_mounts: Iterable[FileMountInput] = (),
     env: Mapping[str, str] | None = None,
+    allowed_domains: Iterable[AllowedDomainInput] = (),
     tier: Literal["namespaces", "landlock"] | None = None,
 ) -> CommandResult:
     """Run one program in a jail of its own, to its end.
@@ -216,5 +231,7 @@ async def run_command(
     Raises:
         InvalidSetting, SandboxUnavailable, SandboxCrashed: As `CommandJail.start`.
     """
-    async with CommandJail(tier=tier, file_mounts=file_mounts, paths=paths, env=env) as jail:
+    async with CommandJail(
+        tier=tier, file_mounts=file_mounts, paths=paths, env=env, allowed_domains=allowed_domains
+    ) as jail:
         return await jail.run(argv, data, limits=limits)

@@ -99,7 +99,7 @@ class Launch:
                 **self.environment,
             },
             "mount_points": [str(INPUT_ROOT), OUTPUT] if self.has_files else [],
-            "binds": [(path, os.path.realpath(path)) for path in files.binds],
+            "binds": [(path, os.path.realpath(path)) for path in files.binds if not self._has_own(path)],
             "links": files.links,
             "masks": [folder for folder in files.masks if folder not in self.packages],
             "package_folders": [(_package_place(n), folder) for n, folder in enumerate(self.packages, 1)],
@@ -129,6 +129,10 @@ class Launch:
             "deny_read": [each for pattern in self.paths.deny_read for each in _inside(pattern, places)],
             "deny_write": [each for pattern in self.paths.deny_write for each in _inside(pattern, places)],
         }
+
+    def _has_own(self, path: str) -> bool:
+        """Whether the jail makes a file of its own there: the certificates its proxy is believed by."""
+        return self.egress is not None and any(text.startswith(f"{path}/") for text in self.egress.texts)
 
     def _shown(self) -> list[tuple[str, bool]]:
         """Paths shown as they are, outer ones first, and whether they can be changed."""

@@ -10,9 +10,10 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hatchway.core.errors import InvalidSetting
+from hatchway.core.errors import InvalidSetting, ToolDenied
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.jail.child import SealedProcess
+from hatchway.sandboxes.jail.egress import Egress
 from hatchway.sandboxes.jail.launch import Quota
 from hatchway.sandboxes.jail.zygote import Zygote
 
@@ -28,6 +29,7 @@ class SealedCommand(SealedProcess):
         zygote: Zygote,
         limits: Limits,
         fds: list[int],
+        egress: Egress | None,
         *,
         argv: Sequence[str],
         environment: Mapping[str, str],
@@ -39,7 +41,7 @@ class SealedCommand(SealedProcess):
             InvalidSetting: There is no such program inside.
             SandboxCrashed: The zygote is gone, or a wall could not be put up.
         """
-        command = cls(zygote, Quota.of(limits))
+        command = cls(zygote, Quota.of(limits), egress)
         order = {**command.quota.order(**rlimits(limits)), "argv": list(argv), "environment": dict(environment)}
         channel = await command._ordered({**order, "has_tty": has_tty}, fds)
         with channel:
@@ -47,7 +49,25 @@ class SealedCommand(SealedProcess):
                 command.kill()
                 await command.wait_gone()
                 raise not_started(argv[0], told["errno"])
+        if command.gateway is not None:
+            command.gateway.serve_for(command)
         return command
+
+    @property
+    def is_over(self) -> bool:
+        """As `Caller` says."""
+        return self.is_dead
+
+    def offers(self, function_name: str) -> bool:
+        """As `Caller` says: a command has no functions, so its requests are made as they come."""
+        return False
+
+    def count_call(self) -> None:
+        """As `Caller` says; a server runs for days, so its requests are not counted."""
+
+    async def call_beside(self, function_name: str, arguments: Mapping[str, Any]) -> Any:
+        """As `Caller` says."""
+        raise ToolDenied(f"a command has no function {function_name}")
 
     def send_signal(self, number: int) -> None:
         """As `CommandBody` says."""

@@ -63,7 +63,7 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
     stdin = read_fd if "argv" in request else os.open(os.devnull, os.O_RDONLY)
     for fd, place in ((stdin, 0), (stdout, 1), (stderr, 2)):
         os.dup2(fd, place, inheritable=True)
-    kernel.close_all_but(0, 1, 2, read_fd, write_fd)
+    kernel.close_all_but(0, 1, 2, write_fd, *(() if "argv" in request else (read_fd,)))
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -75,8 +75,8 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
 def _become(argv: list[str], channel: int) -> None:
     """Become a program; the channel closes when it starts, and tells why if it does not."""
     os.set_inheritable(channel, False)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe(argv[0], argv, os.environ)
     except OSError as e:

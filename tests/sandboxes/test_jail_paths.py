@@ -1,0 +1,303 @@
+"""Path rules in the jail: a workspace at its own path, and what is denied in it by name. The code is hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchway.core.errors import CodeRuntimeError, InvalidSetting
+from hatchway.core.paths import path_rules
+from hatchway.core.results import ExecutionResult
+from hatchway.sandboxes.jail import JailSandbox
+
+pytestmark = pytest.mark.anyio
+MakeJail = Callable[..., JailSandbox]
+SECRET = "TOP-SECRET-CANARY"
+
+
+@pytest.fixture
+def work() -> Iterator[Path]:
+    """A workspace anybody may change: the landlock tier of root runs code as a uid of its own."""
+    with tempfile.TemporaryDirectory(prefix="hatchway-test-") as made:
+        folder = Path(made) / "work"
+        (folder / "sub" / "deep").mkdir(parents=True)
+        (folder / "keys").mkdir()
+        for name in (".env", "sub/.env", "sub/deep/server.pem", "keys/id"):
+            (folder / name).write_text(SECRET)
+        (folder / "plain.txt").write_text("plain")
+        (folder / "fixed.cfg").write_text("fixed")
+        for path in (Path(made), folder, *folder.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o666)
+        yield folder
+
+
+RULES: dict[str, Any] = {"deny_read": [".env", "*.pem", "keys/id"], "deny_write": ["fixed.cfg", ".git"]}
+
+
+async def run(runs: Any, code: str, **settings: Any) -> ExecutionResult:
+    execution = await runs.execute(textwrap.dedent(code), **settings)
+    result = await execution.next()
+    assert isinstance(result, ExecutionResult)
+    return result
+
+
+async def test_a_workspace_is_changed_at_its_own_path(make_jail: MakeJail, work: Path) -> None:
+    code = """
+        import os
+        open('new.txt', 'w').write('new')
+        os.rename('plain.txt', 'moved.txt')
+        os.mkdir('made'); os.rmdir('made')
+        os.getcwd(), sorted(os.listdir('.')), open('moved.txt').read()
+    """
+    async with make_jail(paths=path_rules(write=[work])) as jail:
+        result = await run(jail, code)
+    assert result.output == (str(work), [".env", "fixed.cfg", "keys", "moved.txt", "new.txt", "sub"], "plain")
+    assert (work / "new.txt").read_text() == "new"
+    assert result.files == ()
+
+
+async def test_what_may_be_read_cannot_be_changed(make_jail: MakeJail, work: Path) -> None:
+    async with make_jail(paths=path_rules(read=[work])) as jail:
+        assert (await run(jail, "open('plain.txt').read()")).output == "plain"
+        for code in ("open('plain.txt', 'a')", "open('new', 'w')", "import os\nos.unlink('plain.txt')"):
+            with pytest.raises(CodeRuntimeError, match=r"Read-only file system|Permission denied"):
+                await run(jail, code)
+    assert (work / "plain.txt").read_text() == "plain"
+
+
+async def test_nothing_beside_the_workspace_is_in_sight(make_jail: MakeJail, work: Path) -> None:
+    (work.parent / "beside").write_text(SECRET)
+    (work / "out").symlink_to(work.parent / "beside")
+    async with make_jail(paths=path_rules(write=[work])) as jail:
+        for path in ("../beside", "out", str(work.parent / "beside")):
+            with pytest.raises(CodeRuntimeError, match=r"No such file|Permission denied"):
+                await run(jail, f"open({path!r})")
+
+
+READS = {
+    "open": "open('.env')",
+    "deep": "open('sub/.env')",
+    "glob": "open('sub/deep/server.pem')",
+    "anchored": "open('keys/id')",
+    "by another way": "open('sub/../sub/deep/../.env')",
+    "absolute": "import os\nopen(os.getcwd() + '/.env')",
+    "as a directory": "import os\nos.mkdir('d')\nos.symlink('../.env', 'd/x')\nopen('d/x')",
+    "through a link": "import os\nos.symlink('.env', 'l')\nopen('l')",
+    "through a link to its directory": "import os\nos.symlink('keys', 'k')\nopen('k/id')",
+    "for writing": "open('.env', 'r+')",
+    "renamed": "import os\nos.rename('.env', 'x')",
+    "renamed with its directory": "import os\nos.rename('keys', 'k2')",
+    "exchanged": (
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "assert libc.renameat2(-100, b'plain.txt', -100, b'.env', 2) == 0, 'Permission denied'"
+    ),
+    "linked": "import os\nos.link('.env', 'x')",
+    "linked by a handle": "import os\nos.link('/proc/self/cwd/.env', 'x')",
+    "as a path handle": "import os\nfd = os.open('.env', os.O_PATH)\nopen(f'/proc/self/fd/{fd}')",
+    "by a directory handle": "import os\nos.open('.env', 0, dir_fd=os.open('.', os.O_DIRECTORY))",
+    "in another process": (
+        "import os\nr, w = os.pipe()\nif os.fork() == 0:\n    try: open('.env')\n"
+        "    except OSError: os.write(w, b'Permission denied')\n    os._exit(0)\nraise OSError(os.read(r, 99).decode())"
+    ),
+    "by a raw call": (
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "assert libc.syscall(257, -100, b'.env', 0, 0) >= 0, 'Permission denied'"
+    ),
+    "mapped by the loader": "import ctypes\nctypes.CDLL('./.env')",
+}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_what_is_denied_cannot_be_read(make_jail: MakeJail, work: Path, name: str) -> None:
+    async with make_jail(paths=path_rules(write=[work], **RULES)) as jail:
+        with pytest.raises(CodeRuntimeError, match=r"ermission denied"):
+            await run(jail, READS[name])
+        assert (await run(jail, "open('plain.txt').read()")).output == "plain"
+    assert (work / ".env").read_text() == SECRET
+
+
+WRITES = {
+    "opened": "open('fixed.cfg', 'w')",
+    "appended": "open('fixed.cfg', 'a')",
+    "truncated": "import os\nos.truncate('fixed.cfg', 0)",
+    "removed": "import os\nos.unlink('fixed.cfg')",
+    "moved away": "import os\nos.rename('fixed.cfg', 'x')",
+    "moved over": "import os\nos.rename('plain.txt', 'fixed.cfg')",
+    "linked": "import os\nos.link('fixed.cfg', 'x')",
+    "linked over": "import os\nos.link('plain.txt', '.git')",
+    "made": "import os\nos.mkdir('.git')",
+    "made as a link": "import os\nos.symlink('plain.txt', '.git')",
+    "made as a pipe": "import os\nos.mkfifo('.git')",
+    "created": "open('.git', 'x')",
+    "through a link": "import os\nos.symlink('fixed.cfg', 'l')\nopen('l', 'w')",
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_what_is_denied_cannot_be_changed(make_jail: MakeJail, work: Path, name: str) -> None:
+    async with make_jail(paths=path_rules(write=[work], **RULES)) as jail:
+        with pytest.raises(CodeRuntimeError, match=r"ermission denied"):
+            await run(jail, WRITES[name])
+        assert (await run(jail, "open('fixed.cfg').read()")).output == "fixed"
+    assert not (work / ".git").exists()
+
+
+async def test_files_that_appear_or_are_replaced_later_are_denied(make_jail: MakeJail, work: Path) -> None:
+    rules = path_rules(write=[work], **RULES)
+    async with make_jail(paths=rules) as jail, jail.session() as session:
+        await run(session, "kept = 1")
+        (work / "late").mkdir(0o777)
+        (work / "late" / ".env").write_text(SECRET)
+        (work / "other").write_text(SECRET)
+        (work / "other").rename(work / ".env")  # as an editor saves
+        for path in ("late/.env", ".env"):
+            with pytest.raises(CodeRuntimeError, match="Permission denied"):
+                await run(session, f"open({path!r})")
+        assert (await run(session, "kept")).output == 1
+
+
+async def test_links_swapped_in_a_race_are_never_followed(make_jail: MakeJail, work: Path) -> None:
+    """One thread swaps a link between a plain and a denied file, another opens it all the time."""
+    code = """
+        import os, threading, time
+        stop = time.monotonic() + 1.5
+        def swap():
+            n = 0
+            while time.monotonic() < stop:
+                n += 1
+                os.symlink('.env' if n % 2 else 'plain.txt', 'next')
+                os.rename('next', 'here')
+        os.symlink('plain.txt', 'here')
+        threading.Thread(target=swap).start()
+        seen = set()
+        while time.monotonic() < stop:
+            try: seen.add(open('here').read())
+            except PermissionError: seen.add('refused')
+        sorted(seen)
+    """
+    async with make_jail(paths=path_rules(write=[work], deny_read=[".env"])) as jail:
+        seen = (await run(jail, code)).output
+    assert set(seen) <= {"plain", "refused"}
+    assert "plain" in seen
+
+
+async def test_a_path_changed_in_memory_during_the_call_opens_nothing_else(make_jail: MakeJail, work: Path) -> None:
+    code = """
+        import ctypes, os, threading, time
+        libc = ctypes.CDLL(None)
+        path = ctypes.create_string_buffer(b'plain.txt')
+        stop = time.monotonic() + 1.5
+        def change():
+            while time.monotonic() < stop:
+                path.raw = b'.env\\0' + b'x' * 5
+                path.raw = b'plain.txt\\0'
+        threading.Thread(target=change).start()
+        seen = set()
+        while time.monotonic() < stop:
+            if (fd := libc.open(path, 0)) >= 0:
+                seen.add(os.read(fd, 99)); os.close(fd)
+        sorted(seen)
+    """
+    async with make_jail(paths=path_rules(write=[work], deny_read=[".env"])) as jail:
+        assert set((await run(jail, code)).output) <= {b"plain"}
+
+
+ON_THE_WARDEN = {
+    "its memory": "import os\nopen(f'/proc/{os.getppid()}/mem', 'rb')",
+    "its descriptors": "import os\nos.listdir(f'/proc/{os.getppid()}/fd')",
+    "itself as the warden sees itself": "import os\nos.chdir('/proc')\nopen('self/mem', 'rb')",
+    "its threads": "import os\nos.listdir(f'/proc/{os.getppid()}/task/{os.getppid()}/fd')",
+    "traced": (
+        "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "assert libc.ptrace(16, os.getppid(), 0, 0) == 0, 'Permission denied'"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ON_THE_WARDEN)
+async def test_the_warden_cannot_be_reached(make_jail: MakeJail, work: Path, name: str) -> None:
+    async with make_jail(paths=path_rules(write=[work], deny_read=[".env"])) as jail:
+        with pytest.raises(CodeRuntimeError, match=r"ermission denied|No such file"):
+            await run(jail, ON_THE_WARDEN[name])
+
+
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGSTOP", "SIGTERM", "SIGINT"])
+async def test_a_warden_that_is_killed_opens_nothing_any_more(make_jail: MakeJail, work: Path, number: str) -> None:
+    code = f"""
+        import os, signal, sys, time
+        for n in (signal.SIGTERM, signal.SIGINT): signal.signal(n, signal.SIG_IGN)
+        os.kill(os.getppid(), signal.{number})
+        time.sleep(0.2)
+        sys.stdout.write(open('.env').read())
+    """
+    async with make_jail(paths=path_rules(write=[work], deny_read=[".env"])) as jail:
+        with pytest.raises(Exception) as ended:  # dead, timed out or refused: how is the kernel's choice
+            await asyncio.wait_for(run(jail, code), 5)
+        assert SECRET not in str(ended.value)
+        assert SECRET not in getattr(ended.value, "stdout", "")
+        assert (await run(jail, "open('plain.txt').read()")).output == "plain"
+
+
+async def test_ordinary_work_goes_on_below_a_warden(make_jail: MakeJail, work: Path) -> None:
+    code = """
+        import json, os, pathlib, shutil, tempfile, threading
+        os.umask(0o027)
+        with tempfile.TemporaryDirectory() as scratch:
+            pathlib.Path(scratch, 'x').write_text('x')
+            shutil.copytree(scratch, scratch + '/copy')
+        os.mkfifo(os.environ['TMPDIR'] + '/pipe')
+        def write():
+            with open(os.environ['TMPDIR'] + '/pipe', 'w') as f: f.write('piped')
+        threading.Thread(target=write).start()
+        piped = open(os.environ['TMPDIR'] + '/pipe').read()
+        fd = os.open('.', os.O_TMPFILE | os.O_RDWR)
+        os.write(fd, b'unnamed')
+        try: os.open('plain.txt', os.O_CREAT | os.O_EXCL)
+        except FileExistsError as e: exists = e.errno
+        try: open('nowhere/x')
+        except FileNotFoundError as e: missing = e.errno
+        try: open('keys')
+        except IsADirectoryError as e: directory = e.errno
+        os.makedirs('a/b/c'); shutil.rmtree('a')
+        piped, os.pread(fd, 9, 0), exists, missing, directory, os.fork() == -1
+    """
+    async with make_jail(paths=path_rules(write=[work], **RULES)) as jail:
+        assert (await run(jail, code)).output == ("piped", b"unnamed", 17, 2, 21, False)
+
+
+async def test_rules_hold_for_input_too(make_jail: MakeJail, work: Path) -> None:
+    rules = path_rules(deny_read=[".env", str(work / "keys")])
+    async with make_jail(workspace_root=work, paths=rules) as jail:
+        assert (await run(jail, "open('input/plain.txt').read()")).output == "plain"
+        for path in ("input/.env", "input/sub/.env", "input/keys/id"):
+            with pytest.raises(CodeRuntimeError, match="Permission denied"):
+                await run(jail, f"open({path!r})")
+
+
+async def test_mounts_made_later_on_the_host_do_not_appear(make_jail: MakeJail, work: Path, tier: str) -> None:
+    if os.geteuid() != 0 or tier != "namespaces":
+        pytest.skip("only root mounts, and only namespaces have mounts of their own")
+    import subprocess
+
+    (work / "point").mkdir()
+    async with make_jail(paths=path_rules(write=[work])) as jail, jail.session() as session:
+        await run(session, "1")
+        subprocess.run(["mount", "-t", "tmpfs", "none", work / "point"], check=True)
+        try:
+            (work / "point" / "x").write_text(SECRET)
+            assert (await run(session, "import os\nos.listdir('point')")).output == []
+        finally:
+            subprocess.run(["umount", work / "point"], check=True)
+
+
+async def test_places_the_jail_has_of_its_own_cannot_be_shown(make_jail: MakeJail) -> None:
+    for place in ("/proc/self", "/dev/shm", "/etc/hostname", "/usr", "/tmp"):
+        with pytest.raises(InvalidSetting, match="cannot be shown: the jail has its own there"):
+            make_jail(paths=path_rules(read=[place]))
