@@ -134,19 +134,21 @@ class Terminal:
 def test_a_shell_at_a_terminal_with_job_control() -> None:
     terminal = Terminal("--", "bash", "--norc", "--noprofile")
     terminal.until(r"\$ ")
-    terminal.type("sleep 100\r")
-    terminal.until("sleep 100")
-    time.sleep(0.3)
+    terminal.type("echo A; sleep 100\r")
+    terminal.until("A\r\n")
+    time.sleep(0.5)
     terminal.type("\x03")  # Ctrl-C ends the program in front, not the shell
     terminal.until(r"\$ ")
-    terminal.type("sleep 50 & \r")
+    terminal.type("sleep 50 &\r")
     terminal.until(r"\[1\] \d+")
     terminal.type("fg\r")
     terminal.until("sleep 50")
-    time.sleep(0.3)
+    time.sleep(0.5)
     terminal.type("\x1a")  # Ctrl-Z
     terminal.until("Stopped")
-    terminal.type("kill -9 %1; wait; exit 7\r")
+    terminal.type("kill -9 %1; wait\r")
+    terminal.until(r"\$ ")
+    terminal.type("exit 7\r")
     assert terminal.end() == 7
 
 

@@ -13,7 +13,7 @@ import threading
 import tty
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Self
 
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.jail.command import JailedCommand, Stream
@@ -29,8 +29,9 @@ IMPATIENT = 3
 async def through_pipes(jail: CommandJail, argv: Sequence[str], limits: Limits) -> JailedCommand:
     """Run it to its end. Pipes are handed on; files and terminals are not: the command could open them anew."""
     streams: list[Stream] = ["pipe" if not stat.S_ISFIFO(os.fstat(fd).st_mode) else fd for fd in (0, 1, 2)]
-    command = await jail.start(argv, stdin=streams[0], stdout=streams[1], stderr=streams[2], limits=limits)
-    with _signals_for(command):
+    with _Signals() as signals:
+        command = await jail.start(argv, stdin=streams[0], stdout=streams[1], stderr=streams[2], limits=limits)
+        signals.hand_to(command)
         if command.stdin is not None:
             threading.Thread(target=_feed, args=(asyncio.get_running_loop(), command.stdin), daemon=True).start()
         pumps = [
@@ -67,25 +68,41 @@ def _write(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-@contextmanager
-def _signals_for(command: JailedCommand) -> Generator[None]:
-    """Signals to us are signals to the command."""
-    loop = asyncio.get_running_loop()
-    pressed = 0
+class _Signals:
+    """Signals to us are signals to the command; those that come before it runs wait for it."""
 
-    def hand_on(number: int) -> None:
-        nonlocal pressed
-        pressed += number == signal.SIGINT
-        command.kill() if pressed >= IMPATIENT else command.send_signal(number)
+    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-    for number in numbers:
-        loop.add_signal_handler(number, hand_on, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._command: JailedCommand | None = None
+        self._early: list[int] = []
+        self._pressed = 0
+
+    def __enter__(self) -> Self:
+        for number in self.NUMBERS:
+            self._loop.add_signal_handler(number, self._take, number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in self.NUMBERS:
+            self._loop.remove_signal_handler(number)
+
+    def hand_to(self, command: JailedCommand) -> None:
+        """The command runs."""
+        self._command = command
+        for number in self._early:
+            self._take(number)
+
+    def _take(self, number: int) -> None:
+        if self._command is None:
+            self._early.append(number)
+            return
+        self._pressed += number == signal.SIGINT
+        if self._pressed >= IMPATIENT:
+            self._command.kill()
+        else:
+            self._command.send_signal(number)
 
 
 async def through_terminal(jail: CommandJail, argv: Sequence[str], limits: Limits) -> JailedCommand:
@@ -93,18 +110,17 @@ async def through_terminal(jail: CommandJail, argv: Sequence[str], limits: Limit
     ours, theirs = os.openpty()
     try:
         _copy_size(ours)
-        name = os.environ.get("TERM", "dumb")
         streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
-        command = await jail.start(argv, **streams, limits=limits, env={"TERM": name}, has_tty=True)
-        os.close(theirs)
-        theirs = -1
-        with _raw_terminal(), _connected(ours), _signals_for(command):
-            await command.wait()
-            _drain(ours)
+        env = {"TERM": os.environ.get("TERM", "dumb")}
+        with _Signals() as signals:
+            command = await jail.start(argv, **streams, limits=limits, env=env, has_tty=True)
+            signals.hand_to(command)
+            with _raw_terminal(), _connected(ours):
+                await command.wait()
+                _drain(ours)
     finally:
-        for fd in (ours, theirs):
-            if fd >= 0:
-                os.close(fd)
+        os.close(ours)
+        os.close(theirs)
     return command
 
 
