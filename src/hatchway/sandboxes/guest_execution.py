@@ -15,12 +15,9 @@ from typing import Any, assert_never
 from hatchway.core.calls import FunctionCall, Waiting, as_signature
 from hatchway.core.errors import (
     CodeExecutionError,
-    CodeLimitError,
     CodeRuntimeError,
-    CodeSyntaxError,
     CodeTimeoutError,
     HatchwayError,
-    SandboxCrashed,
     ToolError,
     TransportError,
 )
@@ -32,6 +29,7 @@ from hatchway.core.transport import Completed, Displayed, Failed
 from hatchway.sandboxes.beside import CallsBeside
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.displays import Gallery
+from hatchway.sandboxes.endings import died, failure, over
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
 from hatchway.sandboxes.recorded import Origin, Said, dumped
@@ -333,12 +331,12 @@ class GuestExecution(Repeatable):
         match said:
             case Displayed():
                 self._output.drain()
-                if over := self._gallery.hang(said):
-                    self._strike(_over(over, f"the code showed more than its limit of {over}"))
+                if limit := self._gallery.hang(said):
+                    self._strike(over(limit, f"the code showed more than its limit of {limit}"))
             case Completed(output=output):
                 self._finish(lambda: self._result(output))
             case Failed():
-                self._finish(lambda: self._failure(said))
+                self._finish(lambda: failure(said))
             case EOFError():
                 asyncio.get_running_loop().call_later(EOF_SECONDS, self._on_silence)
             case TransportError():
@@ -351,7 +349,7 @@ class GuestExecution(Repeatable):
             return
         if len(self._pending) >= self._limits.pending_calls:
             self._strike(
-                _over("pending_calls", f"more than {self._limits.pending_calls} calls were unanswered at a time")
+                over("pending_calls", f"more than {self._limits.pending_calls} calls were unanswered at a time")
             )
             return
         self._output.drain()
@@ -363,7 +361,7 @@ class GuestExecution(Repeatable):
     def _is_over_calls(self) -> bool:
         self._made += 1
         if self._made > self._limits.calls:
-            self._strike(_over("calls", f"the code made more than {self._limits.calls} tool calls"))
+            self._strike(over("calls", f"the code made more than {self._limits.calls} tool calls"))
         return self._made > self._limits.calls
 
     def _on_time_over(self) -> None:
@@ -381,7 +379,7 @@ class GuestExecution(Repeatable):
         self._channel.read_available()
         if self._end is None:
             # the kernel's word on a limit comes after the silence it caused, and says more
-            why = self._why = self._death_error(death) if death.limit or self._why is None else self._why
+            why = self._why = died(death, is_silent=self._is_silent) if death.limit or self._why is None else self._why
             self._is_alive = False
             self._finish(lambda: why)
         if not self._death.done():
@@ -433,26 +431,6 @@ class GuestExecution(Repeatable):
             tier=self._tier,
         )
 
-    def _failure(self, failed: Failed) -> CodeExecutionError:
-        match failed.kind:
-            case "syntax":
-                return CodeSyntaxError(failed.message)
-            case "runtime" | "value":
-                return CodeRuntimeError(failed.message)
-            case "memory":
-                return _over("memory_bytes", failed.message)
-            case "processes" | "open_files" | "file_bytes" | "disk_bytes" | "disk_files" as limit:
-                return _over(limit, failed.message)
-
-    def _death_error(self, death: Death) -> HatchwayError:
-        if death.is_crash:
-            return SandboxCrashed("the process that supervises the code died", hint="run the action again")
-        if death.limit:
-            return _over(death.limit, f"the code went over its limit of {death.limit}")
-        if self._is_silent and death.signal == "SIGKILL":
-            return CodeRuntimeError("the code closed its channel to the host")
-        return CodeRuntimeError(f"the interpreter died: {death}")
-
     def _cpu_seconds(self) -> float:
         return max(0.0, self._process.cpu_seconds() - self._cpu_before)
 
@@ -462,7 +440,3 @@ async def _sent(sending: asyncio.Future[None]) -> None:
         await asyncio.shield(sending)
     except TransportError:
         pass  # it died meanwhile, and `next` will tell
-
-
-def _over(limit: str, message: str) -> CodeLimitError:
-    return CodeLimitError(message, limit=limit, hint=f"raise Limits.{limit}, or let the code take less")

@@ -1,0 +1,43 @@
+"""How an action in a guest ended badly: what the guest told, or what its death tells, as one of our errors."""
+
+from __future__ import annotations
+
+from hatchway.core.errors import (
+    CodeExecutionError,
+    CodeLimitError,
+    CodeRuntimeError,
+    CodeSyntaxError,
+    HatchwayError,
+    SandboxCrashed,
+)
+from hatchway.core.transport import Failed
+from hatchway.sandboxes.guest_process import Death
+
+
+def failure(failed: Failed) -> CodeExecutionError:
+    """The error of an action whose guest told why it failed."""
+    match failed.kind:
+        case "syntax":
+            return CodeSyntaxError(failed.message)
+        case "runtime" | "value":
+            return CodeRuntimeError(failed.message)
+        case "memory":
+            return over("memory_bytes", failed.message)
+        case "processes" | "open_files" | "file_bytes" | "disk_bytes" | "disk_files" as limit:
+            return over(limit, failed.message)
+
+
+def died(death: Death, *, is_silent: bool) -> HatchwayError:
+    """The error of an action whose guest died; `is_silent` when it was killed for having closed its channel."""
+    if death.is_crash:
+        return SandboxCrashed("the process that supervises the code died", hint="run the action again")
+    if death.limit:
+        return over(death.limit, f"the code went over its limit of {death.limit}")
+    if is_silent and death.signal == "SIGKILL":
+        return CodeRuntimeError("the code closed its channel to the host")
+    return CodeRuntimeError(f"the interpreter died: {death}")
+
+
+def over(limit: str, message: str) -> CodeLimitError:
+    """The error of an action that went over a limit."""
+    return CodeLimitError(message, limit=limit, hint=f"raise Limits.{limit}, or let the code take less")
