@@ -22,6 +22,7 @@ import steady
 from rounds import contenders
 from tables import Section
 
+import durable
 import executors
 
 CONTESTS = {"calls": calls, "actions": actions}
@@ -29,6 +30,7 @@ CONTESTS = {"calls": calls, "actions": actions}
 REPORTS: dict[str, Callable[..., Section]] = {
     "jail": jail.report,
     "executors": executors.report,
+    "durable": durable.report,
     "steady": steady.report,
     "startup": startup.report,
     "coverage": coverage.report,

@@ -14,9 +14,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from hatchway import CallContext, CodeMode, InDoubt, NotRun, Ran, tool
+from hatchway import Allow, ApprovalRequired, CallContext, CodeMode, InDoubt, NotRun, Ran, tool
+from hatchway.core.errors import RunTaken
 from hatchway.core.events import AgentEvent, RunStarted, ToolOutput
 from hatchway.journal import book as journal_book
+from hatchway.journal.store import Journal
 
 
 class Effects:
@@ -52,7 +54,7 @@ def tools_of(effects: Effects, killer: Killer) -> list[Any]:
 
     def run(name: str, value: int, context: CallContext) -> int:
         killer.at("tool begins")
-        effects.add(f"{name} {value} {context.call_id}")
+        effects.add(f"{name} {value} {context.run_id}/{context.call_id}")
         killer.at("tool ends")
         return value * 10
 
@@ -66,7 +68,7 @@ def tools_of(effects: Effects, killer: Killer) -> list[Any]:
     @tool(idempotent=True)
     def charge(value: int, context: CallContext) -> int:
         """Has an effect that a service keeps from happening twice."""
-        if any(line.endswith(f" {context.call_id}") for line in effects.lines()):
+        if any(line.endswith(f" {context.run_id}/{context.call_id}") for line in effects.lines()):
             return value * 10
         return run("charge", value, context)
 
@@ -113,25 +115,40 @@ async def driven(job: dict[str, Any]) -> dict[str, Any]:
         loop.call_later(random.uniform(0, job["seconds"]), os.kill, os.getpid(), signal.SIGKILL)
     mode = CodeMode(sandbox, tools=tools_of(effects, killer), journal=job["journal"], on_event=watched(killer))
     async with mode:
-        if not job.get("run_id"):
-            from hatchway import ApprovalRequired
-
-            try:
-                result = await mode.run(job["code"])
-            except ApprovalRequired as e:
-                if job.get("pauses"):
-                    return {"paused": e.run_id, "pending": [c.call_id for c in e.pending]}
-                result = await resumed(mode, e.run_id, effects)
-        else:
+        if "many" in job:
+            return await many(mode, job, effects)
+        if job.get("run_id"):
             result = await resumed(mode, job["run_id"], effects)
+        else:
+            result = await whole(mode, job["code"], effects)
     files = {file.name: file.content.decode() for file in result.files}
     return {"output": result.output, "stdout": result.stdout, "files": files, "calls": result.usage.calls}
 
 
+async def whole(mode: CodeMode, code: str, effects: Effects) -> Any:
+    """A run from its start to its end, everything approved."""
+    try:
+        return await mode.run(code)
+    except ApprovalRequired as e:
+        return await resumed(mode, e.run_id, effects)
+
+
+async def many(mode: CodeMode, job: dict[str, Any], effects: Effects) -> dict[str, Any]:
+    """Start so many runs at once, or with 0 go on with all that have not ended; somebody else may be at them too."""
+    if job["many"]:
+        going = [whole(mode, job["code"], effects) for _ in range(job["many"])]
+    else:
+        with Journal(job["journal"]) as journal:
+            left = [run.run_id for run in journal.runs(limit=1000) if run.ending is None]
+        random.shuffle(left)
+        going = [resumed(mode, run_id, effects) for run_id in left]
+    ends = await asyncio.gather(*going, return_exceptions=True)
+    odd = [repr(end) for end in ends if isinstance(end, BaseException) and not isinstance(end, RunTaken)]
+    return {"odd": odd[:3], "outputs": [end.output for end in ends if not isinstance(end, BaseException)]}
+
+
 async def resumed(mode: CodeMode, run_id: str, effects: Effects) -> Any:
     """Resume as a person would: approve everything, and look for the effect of each call in doubt."""
-    from hatchway import Allow, ApprovalRequired
-
     settlements: dict[str, Any] = {}
     while True:
         try:
@@ -140,8 +157,9 @@ async def resumed(mode: CodeMode, run_id: str, effects: Effects) -> Any:
             settlements = {call.call_id: Allow() for call in e.pending}
         except InDoubt as e:
             done = {line.split()[2]: int(line.split()[1]) for line in effects.lines()}
-            known = {c.call_id: Ran(done[c.call_id] * 10) if c.call_id in done else NotRun() for c in e.calls}
-            settlements = {**settlements, **known}
+            for call in e.calls:
+                known = done.get(f"{run_id}/{call.call_id}")
+                settlements[call.call_id] = NotRun() if known is None else Ran(known * 10)
 
 
 def sandbox_of(job: dict[str, Any]) -> Any:

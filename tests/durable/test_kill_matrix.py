@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-PLACES = ("before the intent", "after the intent", "tool begins", "tool ends", "answered")
+PLACES = ("before the intent", "after the intent", "tool ends", "answered")
 FULL = """
 import asyncio, random, time, uuid
 
@@ -110,7 +110,7 @@ def test_killed_anywhere_the_run_ends_the_same(lab: Any, backend: dict[str, Any]
         again = [j | {"run_id": d["run_id"], "kill": ["", 0]} for j, d in zip(pair, died, strict=True)]
         for point, described, death, ended in zip(points[at:], again, died, lab.run(*again), strict=False):
             reached = death["status"] == -9
-            assert reached or (point[0] in ("tool begins", "tool ends", "answered") and death["status"] == 0), (
+            assert reached or (point[0] in ("tool ends", "answered") and death["status"] == 0), (
                 point,
                 death,
             )

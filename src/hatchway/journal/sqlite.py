@@ -22,17 +22,24 @@ _BACKSTOP_PAGES = 20_000
 
 
 class SqliteDatabase:
-    """One connection to the file; the file is made with mode 0600."""
+    """One connection to the file; the file is made with mode 0600.
+
+    Args:
+        path: The file.
+        durability: What a commit survives.
+        is_patient: Wait for others who write; otherwise give up at once, and leave the WAL to others.
+    """
 
     bytes_type: ClassVar[str] = "BLOB"
     sharing: ClassVar[str] = ""
 
-    def __init__(self, path: str, *, durability: Durability = "normal") -> None:
+    def __init__(self, path: str, *, durability: Durability = "normal", is_patient: bool = True) -> None:
         self._path = path
+        seconds = BUSY_SECONDS if is_patient else 0.0
         try:
             _make_private(path)
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
-            self._set_up(durability)
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=seconds)
+            self._set_up(durability, _BACKSTOP_PAGES if is_patient else 0)
         except (OSError, sqlite3.Error) as e:
             raise JournalError(f"the journal {path} cannot be opened: {e}", hint="see that it is a file of ours") from e
 
@@ -87,7 +94,7 @@ class SqliteDatabase:
         """As `Database` says."""
         self._db.close()
 
-    def _set_up(self, durability: Durability) -> None:
+    def _set_up(self, durability: Durability, checkpoint_pages: int) -> None:
         for attempt in range(100):
             try:
                 if self.query("PRAGMA journal_mode")[0][0] != "wal":
@@ -99,7 +106,7 @@ class SqliteDatabase:
                     raise
                 time.sleep(0.02)
         self._db.execute(f"PRAGMA synchronous = {durability.upper()}")
-        self._db.execute(f"PRAGMA wal_autocheckpoint = {_BACKSTOP_PAGES}").fetchall()
+        self._db.execute(f"PRAGMA wal_autocheckpoint = {checkpoint_pages}").fetchall()
 
 
 def _make_private(path: str) -> None:

@@ -68,7 +68,8 @@ class Journal:
         self._reading = threading.RLock()
         schema.bring_up(self._reader)
         self._locks: Locks | None = None
-        self._writer = Writer(self._connected)
+        is_quick = not self._is_postgres and durability == "normal"
+        self._writer = Writer(self._connected, self._connected_here if is_quick else None)
         self._rules = tuple(redact)
         self._redaction: Redaction | None = None
         self._is_closed = False
@@ -291,6 +292,10 @@ class Journal:
             if self._is_postgres
             else SqliteDatabase(self._file, durability=self._durability)
         )
+
+    def _connected_here(self) -> Database:
+        """A connection whose commits the event loop can make itself."""
+        return SqliteDatabase(self._file, durability=self._durability, is_patient=False)
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:

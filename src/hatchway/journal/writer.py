@@ -1,40 +1,38 @@
-"""The writer: one thread that commits what is handed to it, together what came together.
+"""The writer: commits what is handed in, in order, together what came together.
 
-The event loop never waits for a disk. Whoever needs to know that something is stored awaits it; the rest is handed in
-and stored in the order in which it came.
+Where a commit takes some tens of microseconds and nobody else writes, it is made on the spot: passing it to a thread
+and waiting for that costs more. Everything that may take longer (another process writes, an fsync, a server) is made by
+a thread, so that the event loop never waits for a disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
-from time import monotonic
 
 from hatchway.core.errors import HatchwayError, JournalError
 from hatchway.journal.database import Database
 
 GLANCE_SECONDS = 0.0003
-"""How long the loop stands by for a lone commit: most are done by then, and a wake-up through the loop costs more."""
-LAZY_SECONDS = 0.02
-"""How long output may wait for company."""
-MOST_AT_ONCE = 500
+"""How long the loop stands by for a lone commit of the thread: most are done by then."""
+SOON_SECONDS, LAZY_SECONDS = 0.001, 0.02
+"""How long an outcome, and output, may wait for company: the next call's intent is stored in the same commit."""
+TIDY_COMMITS = 300
 
 Change = Callable[[Database], None]
-"""Made in the writer's thread, within a transaction. Its own errors concern itself alone."""
+"""Made within a transaction. Its own errors concern itself alone."""
 
 
 class _Job:
-    __slots__ = ("change", "done", "error", "future", "handing_over", "is_done", "is_lazy", "loop")
+    __slots__ = ("change", "done", "error", "future", "handing_over", "is_done", "loop")
 
-    def __init__(self, change: Change | None, *, is_lazy: bool = False) -> None:
+    def __init__(self, change: Change) -> None:
         self.change = change
-        self.is_lazy = is_lazy
         self.error: Exception | None = None
         self.is_done = False
-        self.done = threading.Lock()
-        self.done.acquire()
+        self.done: threading.Lock | None = None
         self.handing_over = threading.Lock()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.future: asyncio.Future[None] | None = None
@@ -42,13 +40,23 @@ class _Job:
     def deliver(self) -> None:
         with self.handing_over:
             self.is_done = True
-            future, loop = self.future, self.loop
-        self.done.release()
+            future, loop, done = self.future, self.loop, self.done
+        if done is not None:
+            done.release()
         if future is not None and loop is not None:
             try:
                 loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
             except RuntimeError:
                 pass  # the loop was closed: nobody waits any more
+
+    def glance(self, seconds: float) -> bool:
+        """Wait so long at most, blocking; whether it is done."""
+        with self.handing_over:
+            if self.is_done:
+                return True
+            self.done = threading.Lock()
+            self.done.acquire()
+        return self.done.acquire(timeout=seconds)
 
     async def wait(self) -> None:
         loop = asyncio.get_running_loop()
@@ -63,15 +71,23 @@ class Writer:
     """Commits changes in the order in which they came.
 
     Args:
-        connect: Makes the connection; called in the writer's thread when it first has something to do.
+        connect: Makes the thread's connection, when it first has something to do.
+        connect_here: Makes a connection whose commits take no time worth mentioning, and which gives up at once when
+            another process writes; None where there is no such thing.
     """
 
-    def __init__(self, connect: Callable[[], Database]) -> None:
-        self._connect = connect
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+    def __init__(self, connect: Callable[[], Database], connect_here: Callable[[], Database] | None = None) -> None:
+        self._connect, self._connect_here = connect, connect_here
+        self._here: Database | None = None
+        self._pending: deque[_Job] = deque()
+        self._committing = threading.Lock()
+        self._wanted = threading.Semaphore(0)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        self._waiting = 0
+        self._waiting = self._commits = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
         self._broken: Exception | None = None
 
     def put(self, change: Change, *, is_lazy: bool = False) -> None:
@@ -79,9 +95,17 @@ class Writer:
 
         Args:
             change: What to do.
-            is_lazy: It may be stored a moment later, together with others.
+            is_lazy: It may be stored some moments later, together with others.
         """
-        self._hand_in(_Job(change, is_lazy=is_lazy))
+        self._pending.append(_Job(change))
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._wake()
+            return
+        if self._timer is None or self._timer_loop is not loop:
+            self._timer_loop = loop
+            self._timer = loop.call_later(LAZY_SECONDS if is_lazy else SOON_SECONDS, self._flush)
 
     async def written(self, change: Change) -> None:
         """Make a change; it is stored, with all that came before, when this returns.
@@ -91,105 +115,126 @@ class Writer:
             JournalError: It cannot be stored.
         """
         job = _Job(change)
-        self._hand_in(job)
-        self._waiting += 1
-        try:
-            if self._waiting > 1 or not job.done.acquire(timeout=GLANCE_SECONDS):
-                await job.wait()
-        finally:
-            self._waiting -= 1
+        self._pending.append(job)
+        if not self._commit_here():
+            self._wake()
+            self._waiting += 1
+            try:
+                if self._waiting > 1 or not job.glance(GLANCE_SECONDS):
+                    await job.wait()
+            finally:
+                self._waiting -= 1
         self._check(job)
 
     def write(self, change: Change) -> None:
         """As `written`, for a caller without an event loop."""
         job = _Job(change)
-        self._hand_in(job)
-        job.done.acquire()
+        self._pending.append(job)
+        self._wake()
+        job.glance(-1)
         self._check(job)
 
     def close(self) -> None:
         """Store what is left and end. Legal twice."""
+        if self._pending:
+            self.write(lambda db: None)
+        self._is_closed = True
         with self._starting:
             thread, self._thread = self._thread, None
         if thread is not None:
-            self._queue.put(None)
+            self._wanted.release()
             thread.join()
+        if self._here is not None:
+            self._here.close()
+            self._here = None
 
     def _check(self, job: _Job) -> None:
         error = job.error or self._broken
         if error is not None:
             raise error if isinstance(error, HatchwayError) else JournalError(f"the journal: {error}") from error
 
-    def _hand_in(self, job: _Job) -> None:
+    def _flush(self) -> None:
+        self._timer = None
+        if self._pending and not self._commit_here():
+            self._wake()
+
+    def _commit_here(self) -> bool:
+        """Commit on the spot; False when that might take longer, and then nothing was done."""
+        if self._connect_here is None or not self._committing.acquire(blocking=False):
+            return False
+        try:
+            if self._here is None:
+                self._here = self._connect_here()
+            jobs = self._taken()
+            try:
+                _together(self._here, jobs)
+            except Exception:
+                self._pending.extendleft(reversed(jobs))  # the thread tries again, with patience, and tells
+                return False
+        finally:
+            self._committing.release()
+        for job in jobs:
+            job.deliver()
+        self._commits += 1
+        if self._commits % TIDY_COMMITS == 0:
+            self._wake()
+        return True
+
+    def _wake(self) -> None:
         if self._thread is None:
             with self._starting:
                 if self._thread is None:
+                    self._is_closed = False
                     self._thread = threading.Thread(target=self._serve, name="hatchway journal", daemon=True)
                     self._thread.start()
-        self._queue.put(job)
+        self._wanted.release()
 
     def _serve(self) -> None:
-        try:
-            db = self._connect()
-        except Exception as e:
-            self._broken = e
-            self._refuse_all()
-            return
-        try:
-            while (jobs := self._collected()) is not None:
-                self._commit(db, jobs)
-                for job in jobs:
-                    job.deliver()
-                if self._queue.empty():
-                    db.tidy()
-        finally:
+        db: Database | None = None
+        while self._wanted.acquire():
+            if self._is_closed and not self._pending:
+                break
+            with self._committing:
+                jobs = self._taken()
+                try:
+                    db = db or self._connect()
+                    self._commit(db, jobs)
+                except Exception as e:
+                    self._broken = e
+                    for job in jobs:
+                        job.error = job.error or e
+            for job in jobs:
+                job.deliver()
+            if db is not None and not self._pending:
+                db.tidy()
+        if db is not None:
             db.close()
 
-    def _refuse_all(self) -> None:
-        while (job := self._queue.get()) is not None:
-            job.error = self._broken
-            job.deliver()
-
-    def _collected(self) -> list[_Job] | None:
-        """What is there to do, at least one job; None at the end."""
-        first = self._queue.get()
-        if first is None:
-            return None
-        jobs, until = [first], monotonic() + LAZY_SECONDS
-        while len(jobs) < MOST_AT_ONCE:
-            try:
-                left = until - monotonic() if jobs[-1].is_lazy else 0.0
-                job = self._queue.get(timeout=left) if left > 0 else self._queue.get_nowait()
-            except Empty:
-                break
-            if job is None:
-                self._queue.put(None)
-                break
-            jobs.append(job)
-        return jobs
+    def _taken(self) -> list[_Job]:
+        return [self._pending.popleft() for _ in range(len(self._pending))]
 
     def _commit(self, db: Database, jobs: Sequence[_Job]) -> None:
         try:
-            self._together(db, jobs)
+            _together(db, jobs)
         except Exception:
             for job in jobs:  # one of them spoils it for all: each on its own
                 try:
-                    self._together(db, [job])
+                    _together(db, [job])
                 except Exception as e:
                     job.error = e
                     if not isinstance(e, HatchwayError):
                         self._broken = e
 
-    def _together(self, db: Database, jobs: Sequence[_Job]) -> None:
+
+def _together(db: Database, jobs: Sequence[_Job]) -> None:
+    try:
+        db.begin()
+        for job in jobs:
+            job.change(db)
+        db.commit()
+    except BaseException:
         try:
-            db.begin()
-            for job in jobs:
-                if job.change is not None:
-                    job.change(db)
-            db.commit()
-        except BaseException:
-            try:
-                db.rollback()
-            except Exception:
-                pass  # the connection is gone, and its transaction with it
-            raise
+            db.rollback()
+        except Exception:
+            pass  # the connection is gone, and its transaction with it
+        raise
