@@ -25,9 +25,10 @@ class SpooledFile(ExecFile):
     __slots__ = ("_bytes", "_store")
 
     def __init__(self, name: str, parts: Iterable[bytes]) -> None:
-        store = tempfile.TemporaryFile(prefix="hatchway-")  # noqa: SIM115  # it lives as long as this object
-        written = sum(store.write(part) for part in parts)
-        store.flush()
+        with tempfile.TemporaryFile(prefix="hatchway-") as file:
+            written = sum(file.write(part) for part in parts)
+            file.flush()
+            store = _Store(os.dup(file.fileno()))
         for field, value in (("name", name), ("mime_type", guessed_type(name)), ("_store", store), ("_bytes", written)):
             object.__setattr__(self, field, value)
 
@@ -50,10 +51,20 @@ class SpooledFile(ExecFile):
         return io.BufferedReader(_Reader(self._store))
 
 
+class _Store:
+    """A descriptor that is closed with its last reader."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
 class _Reader(io.RawIOBase):
     """Reads by position, so that readers of one file do not disturb each other."""
 
-    def __init__(self, store: BinaryIO) -> None:
+    def __init__(self, store: _Store) -> None:
         self._store = store
         self._at = 0
 
@@ -64,11 +75,11 @@ class _Reader(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self._store.fileno()).st_size}[whence]
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self._store.fd).st_size}[whence]
         self._at = max(0, start + offset)
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        count = os.preadv(self._store.fileno(), [buffer], self._at)
+        count = os.preadv(self._store.fd, [buffer], self._at)
         self._at += count
         return count

@@ -218,7 +218,13 @@ def check_shown(path: Path, *, is_writable: bool) -> None:
 
     Raises:
         SandboxUnavailable: It is not.
+        InvalidSetting: It is gone.
     """
+    if not path.exists():
+        raise InvalidSetting(
+            f"cannot show {path}: No such file or directory",
+            hint="give a workspace_root and file_mounts that can be read",
+        )
     if os.geteuid() != 0:
         return
     need = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0) | (stat.S_IWOTH if is_writable else 0)

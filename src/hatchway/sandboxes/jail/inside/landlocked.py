@@ -32,6 +32,9 @@ def main() -> None:
     if description["denied"]:
         importlib.import_module("_hatchway_jail.warden")
 
+    for name in ("granted", "writable"):
+        description[name] = [(path, _identity(os.stat(path))) for path in description[name]]
+
     def seal_guest(request: dict[str, Any], fds: Sequence[int]) -> None:
         seal(description, request, fds)
 
@@ -54,7 +57,14 @@ def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[in
     kernel.set_rlimits(limits)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    policy.restrict_paths(description["readable"], [folder, *description["writable"]], listable=description["listable"])
+    granted, writable = (_handles(description[name]) for name in ("granted", "writable"))
+    policy.restrict_paths(
+        [*description["readable"], *map(_by_handle, granted)],
+        [folder, *map(_by_handle, writable)],
+        listable=description["listable"],
+    )
+    for fd in (*granted, *writable):
+        os.close(fd)
     if description["workdir"]:
         os.chdir(description["workdir"])
     if description["denied"]:
@@ -66,6 +76,29 @@ def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[in
         importlib.import_module("fcntl").ioctl(0, TIOCSCTTY, 0)
     policy.restrict_system_calls(False, False, description["is_command"])
     sys.path += description["package_path"]  # only now: the walls stand
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _handles(granted: list[tuple[str, tuple[int, int]]]) -> list[int]:
+    """What was granted, where it still is what it was: nothing that took its place was ever granted."""
+    handles: list[int] = []
+    for path, identity in granted:
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue  # it is gone
+        if _identity(os.fstat(fd)) == identity:
+            handles.append(fd)
+        else:
+            os.close(fd)
+    return handles
+
+
+def _by_handle(fd: int) -> str:
+    return f"/proc/self/fd/{fd}"
 
 
 def _become_nobody_else(kernel: Any, folders: list[str]) -> None:
