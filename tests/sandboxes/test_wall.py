@@ -12,6 +12,8 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 if sys.platform != "linux":
     pytest.skip("Landlock and seccomp are of Linux", allow_module_level=True)
@@ -56,6 +58,8 @@ def verdict(program: bytes, machine: int, number: int, *arguments: int) -> int:
                 accumulator = struct.unpack_from("<I", data, k)[0]
             case 0x54:
                 accumulator &= k
+            case 0x05:
+                at += k
             case 0x15:
                 at += if_true if accumulator == k else if_false
             case 0x35:
@@ -72,6 +76,26 @@ EPERM, ENOSYS = seccomp.refuse(errno.EPERM), seccomp.refuse(errno.ENOSYS)
 
 def compute_only(machine: str) -> bytes:
     return seccomp.assemble(policy.compute_only(4242), default=policy.OTHERWISE, machine=machine)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_the_search_says_what_the_rules_say_one_by_one(data: st.DataObject) -> None:
+    """The filter is a search by halves; what it must give is what the first fitting rule gives."""
+    known = {name: number for name, number in syscalls.numbers("x86_64").items() if number is not None}
+    tests = st.lists(st.tuples(st.integers(0, 5), st.sampled_from([1, 6, 0xFFFFFFFF]), st.integers(0, 7)), max_size=2)
+    rule = st.tuples(st.sampled_from(sorted(known)), st.sampled_from([seccomp.ALLOW, EPERM, ENOSYS]), tests.map(tuple))
+    rules = data.draw(st.lists(rule, max_size=120))
+    program = seccomp.assemble(rules, default=seccomp.KILL, machine="x86_64")
+    numbers = {number + step for name, _, _ in rules for number in [known[name]] for step in (-1, 0, 1)} | {0, 999}
+    for number in sorted(number for number in numbers if number >= 0):
+        arguments = data.draw(st.lists(st.integers(0, 9), min_size=6, max_size=6))
+        fitting = (
+            action
+            for name, action, tests in rules
+            if known[name] == number and all(arguments[n] & mask == value for n, mask, value in tests)
+        )
+        assert verdict(program, X86_64, number, *arguments) == next(fitting, seccomp.KILL)
 
 
 @pytest.mark.parametrize(("machine", "code"), [("x86_64", X86_64), ("aarch64", AARCH64)])
@@ -129,8 +153,8 @@ def test_unknown_names_and_machines_are_errors() -> None:
         seccomp.assemble([("opne", seccomp.ALLOW, ())], default=EPERM)
     with pytest.raises(KeyError, match="sparc"):
         seccomp.assemble([], default=EPERM, machine="sparc")
-    long = [("read", seccomp.ALLOW, ())] * 5000
-    with pytest.raises(ValueError, match="the filter has 10007 steps, the kernel takes 4096"):
+    long = [("read", seccomp.ALLOW, ((0, 1, 1),))] * 5000
+    with pytest.raises(ValueError, match="the filter has 20010 steps, the kernel takes 4096"):
         seccomp.assemble(long, default=EPERM, machine="x86_64")
 
 

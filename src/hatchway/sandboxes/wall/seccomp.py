@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     """Argument number, mask, value: passes when `argument & mask == value`."""
     Rule = tuple[str, int, tuple[Test, ...]]
     """A system call, what becomes of it, and the tests that must all pass for that."""
+    Verdict = tuple[int, tuple[Test, ...]]
+    """What becomes of a call whose arguments pass the tests."""
     Step = tuple[int, int, int, int]
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 _ERRNO = 0x00050000
-_LOAD, _AND, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_LOAD, _AND, _JUMP, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
+_MAX_JUMP = 255
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _MACHINE_CODES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
@@ -59,11 +62,11 @@ def assemble(rules: Iterable[Rule], *, default: int, machine: str = "") -> bytes
     """
     machine = machine or os.uname().machine
     known = syscalls.numbers(machine) if machine in _MACHINE_CODES else {}
-    steps = _opening(machine)
+    said: dict[int, list[Verdict]] = {}
     for name, action, tests in rules:
         if (number := known[name]) is not None:
-            steps += _rule(number, action, tests)
-    steps.append((_RETURN, 0, 0, default))
+            said.setdefault(number, []).append((action, tests))
+    steps = _opening(machine) + _search(_stretches(said, default))
     if len(steps) > _MAX_STEPS:
         raise ValueError(f"the filter has {len(steps)} steps, the kernel takes {_MAX_STEPS}")
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
@@ -92,16 +95,45 @@ def _opening(machine: str) -> list[Step]:
     return steps
 
 
-def _rule(number: int, action: int, tests: tuple[Test, ...]) -> list[Step]:
-    if not tests:
-        return [(_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, action)]
+def _stretches(said: dict[int, list[Verdict]], default: int) -> list[tuple[int, list[Step]]]:
+    """Where each stretch of numbers of which the same is said begins, and the steps that say it."""
+    stretches: list[tuple[int, list[Step]]] = []
+    for number in sorted({0, *said, *(each + 1 for each in said)}):
+        steps = _steps(said.get(number, []), default)
+        if not stretches or stretches[-1][1] != steps:
+            stretches.append((number, steps))
+    return stretches
+
+
+def _steps(verdicts: list[Verdict], default: int) -> list[Step]:
+    steps: list[Step] = []
+    for action, tests in verdicts:
+        steps += _rule(action, tests)
+        if not tests:
+            return steps
+    return [*steps, (_RETURN, 0, 0, default)]
+
+
+def _search(stretches: list[tuple[int, list[Step]]]) -> list[Step]:
+    """A search by halves: the kernel runs the filter for every call there is when it is installed."""
+    if len(stretches) == 1:
+        return stretches[0][1]
+    middle = len(stretches) // 2
+    below, above = _search(stretches[:middle]), _search(stretches[middle:])
+    pivot = stretches[middle][0]
+    if len(below) <= _MAX_JUMP:
+        return [(_IF_AT_LEAST, len(below), 0, pivot), *below, *above]
+    return [(_IF_AT_LEAST, 0, 1, pivot), (_JUMP, 0, 0, len(below)), *below, *above]
+
+
+def _rule(action: int, tests: tuple[Test, ...]) -> list[Step]:
+    """The steps of one rule; what they do not decide goes on behind them."""
     halves = [half for test in tests for half in _halves(*test)]
-    body: list[Step] = []
+    steps: list[Step] = []
     for index, (offset, mask, value) in enumerate(halves):
         to_end = 3 * (len(halves) - 1 - index) + 1  # over the remaining halves and the verdict
-        body += [_load(offset), (_AND, 0, 0, mask), (_IF_EQUAL, 0, to_end, value)]
-    body += [(_RETURN, 0, 0, action), _load(_NUMBER_AT)]  # the tests overwrote the number
-    return [(_IF_EQUAL, 0, len(body), number), *body]
+        steps += [_load(offset), (_AND, 0, 0, mask), (_IF_EQUAL, 0, to_end, value)]
+    return [*steps, (_RETURN, 0, 0, action)]
 
 
 def _halves(argument: int, mask: int, value: int) -> list[tuple[int, int, int]]:
