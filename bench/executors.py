@@ -174,4 +174,7 @@ def _shown(late: float) -> str:
 
 
 if __name__ == "__main__":
-    print(report(quick="--quick" in sys.argv).markdown())
+    import containers
+
+    for each in (report, containers.report):
+        print(each(quick="--quick" in sys.argv).markdown() + "\n", flush=True)

@@ -15,6 +15,7 @@ from importlib.metadata import version
 
 import actions
 import calls
+import containers
 import coverage
 import jail
 import startup
@@ -30,6 +31,7 @@ CONTESTS = {"calls": calls, "actions": actions}
 REPORTS: dict[str, Callable[..., Section]] = {
     "jail": jail.report,
     "executors": executors.report,
+    "containers": containers.report,
     "durable": durable.report,
     "steady": steady.report,
     "startup": startup.report,

@@ -11,13 +11,13 @@ import pytest
 from hatchway.sandboxes.container import ContainerSandbox
 from hatchway.testing import CHECKS, Check, run_check
 
-PATIENCE = 5
+PATIENCE = 8
 """A check that takes forty executions starts forty containers."""
 IN_A_HURRY = {"calls", "waiting", "secrets"}
 """What is tried also when slow tests are left out."""
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "check",
     [pytest.param(c, id=c.id, marks=[] if c.topic in IN_A_HURRY else [pytest.mark.slow]) for c in CHECKS],

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile
 
@@ -18,7 +19,13 @@ MAX_ENTRIES = 20_000
 
 
 def packed(files: Sequence[ExecFile], program: bytes) -> bytes:
-    """The input files and the program as a tar."""
+    """The input files and the program as a tar.
+
+    Raises:
+        InvalidSetting: A file has the name under which the program travels.
+    """
+    if any(file.name == PROGRAM for file in files):
+        raise InvalidSetting(f"no input file can be named {PROGRAM}: the program travels under that name")
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, content in [*((file.name, file.content) for file in files), (PROGRAM, program)]:

@@ -11,4 +11,7 @@ fi
 status=$?
 kill -KILL -1 2>/dev/null # everybody but this process
 printf '\n%s %d\n' "$mark" "$status"
-exec tar -cf - . 2>/dev/null
+for name in * .[!.]* ..?*; do
+  if [ -e "$name" ] || [ -L "$name" ]; then exec tar -cf - . 2>/dev/null; fi
+done
+exit "$status"

@@ -12,6 +12,7 @@ from hatchway.core.calls import FunctionCall, Waiting
 from hatchway.core.errors import CodeExecutionError, CodeLimitError, HatchwayError
 from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.core.sandbox import OnDisplay
 from hatchway.sandboxes.container.process import ContainerProcess
 from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.repeatable import Repeatable
@@ -53,6 +54,10 @@ class ContainerExecution(Repeatable):
         if self._end is not None:
             return self._told(self._end)
         return None if self._execution.is_over else self._execution.poll()
+
+    def watch_displays(self, on_display: OnDisplay) -> None:
+        """As the contract says."""
+        self._execution.watch_displays(on_display)
 
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says."""
@@ -107,7 +112,7 @@ class ContainerExecution(Repeatable):
             files = await self._collected()
         except CodeLimitError as e:
             if isinstance(end, ExecutionResult):
-                e.stdout, e.stderr = end.stdout, end.stderr
+                e.stdout, e.stderr, e.displays = end.stdout, end.stderr, end.displays
                 return e
             files = e.files
         if isinstance(end, ExecutionResult):

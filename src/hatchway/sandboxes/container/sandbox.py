@@ -89,7 +89,7 @@ class ContainerSandbox(CodeSandbox):
             engine=engine, image=image, cpus=cpus, user=user, runtime=runtime, mounts=mounts, environment=environment
         )
         self.tier: Tier = "container"
-        self.constraints = CodeConstraints(additional_instructions=PACKAGES.format(image))
+        self.constraints = CodeConstraints(displays=True, additional_instructions=PACKAGES.format(image))
         self._has_output = bool(mounts)
         self._pool = Pool(Engine(engine), policy, spares, has_output=self._has_output)
         self._running: set[GuestExecution] = set()
