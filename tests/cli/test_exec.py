@@ -64,7 +64,8 @@ def test_the_json_object_holds_everything(hatchway: Any) -> None:
         ("while True:\n    pass", ["--timeout", "0.3"], "timeout", "CodeTimeoutError", 124),
         ("1", ["--sandbox", "montey"], "usage", "InvalidSetting", 2),
         ("1", ["--tools", "no_such_module_x"], "usage", "InvalidSetting", 2),
-        ("send('ada', 'hi')", ["--tools", "shop.py"], "not_approved", "NotApproved", 4),
+        ("send('ada', 'hi')", ["--tools", "shop.py"], "paused", "ApprovalRequired", 5),
+        ("send('ada', 'hi')", ["--tools", "shop.py", "--no-journal"], "not_approved", "NotApproved", 4),
     ],
 )
 def test_each_end_has_its_state_and_exit_code(
@@ -106,7 +107,8 @@ def test_yes_allows_what_asks(hatchway: Any) -> None:
 
 
 def test_nobody_to_ask_says_how_to_go_on(hatchway: Any) -> None:
-    ran = hatchway("exec", "-", "--tools", hatchway.file("shop.py", TOOLS), stdin="send('ada', 'hi')")
+    shop = hatchway.file("shop.py", TOOLS)
+    ran = hatchway("exec", "-", "--no-journal", "--tools", shop, stdin="send('ada', 'hi')")
     assert ran.returncode == 4
     assert ran.stderr.splitlines()[-1] == (
         "Error: the call of send needs approval: run it in a terminal to be asked, or with --yes to allow every call"

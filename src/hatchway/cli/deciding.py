@@ -10,10 +10,11 @@ from hatchway.cli.display import call_text, make_console, neutral, print_line
 from hatchway.cli.journals import command, short
 from hatchway.cli.standing import standing_line
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Decision
+from hatchway.core.decisions import Decision, Edit
 from hatchway.core.errors import InvalidSetting
 from hatchway.journal.entries import RunRow
 from hatchway.journal.history import JournaledCall
+from hatchway.journal.names import ArgumentNames
 from hatchway.journal.store import Journal
 from hatchway.trace.wording import arguments, decision_words
 
@@ -55,17 +56,24 @@ def decide(journal: Journal, run: RunRow, decisions: Mapping[str, Decision], cal
         journal.decide(run.run_id, decisions)
     except ValueError as e:
         raise InvalidSetting(str(e), hint=command(f"show {short(run)}", journal)) from e
-    console = make_console(stderr=True)
+    console, names = make_console(stderr=True), ArgumentNames(run.head.functions)
     for call in calls:
         mark, _, said = decision_words(decisions[call.call.call_id], "you")
-        what = _call_text(call.call)
-        print_line(console, f"{mark} ", what, (f" {said}", "bold"), (f"  call {neutral(call.call.call_id)}", "dim"))
+        what = _call_text(names.named(call.call))
+        new = _changed(decisions[call.call.call_id], call.call)
+        print_line(
+            console, f"{mark} ", what, (f" {said}{new}", "bold"), (f"  call {neutral(call.call.call_id)}", "dim")
+        )
 
 
 def say_next(journal: Journal, run: RunRow) -> None:
     """Say where the run stands now."""
     if (line := standing_line(journal, run)) is not None:
         click.echo("".join(part.text for part in line.parts), err=True)
+
+
+def _changed(decision: Decision, call: FunctionCall) -> str:
+    return f" to {call_text(call.function_name, decision.args, SHOWN_CHARACTERS)}" if isinstance(decision, Edit) else ""
 
 
 def _call_text(call: FunctionCall) -> str:

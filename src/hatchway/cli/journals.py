@@ -30,8 +30,24 @@ def open_journal(place: str) -> Journal:
             f"there is no journal {place}",
             hint="`hatchway exec FILE` makes one; one that is elsewhere is named by --journal PATH",
         )
+    return _opened(place, "see that you may write it, and its folder")
+
+
+def new_journal(place: str) -> Journal:
+    """The journal at a place, made when it is not there.
+
+    Raises:
+        JournalError: It cannot be opened or made.
+        InvalidSetting: The place is not one of a journal.
+    """
+    return _opened(place, "name another place with --journal PATH, or record nothing with --no-journal")
+
+
+def _opened(place: str, hint: str) -> Journal:
     try:
         return Journal(place)
+    except JournalError as e:
+        raise JournalError(e.message, hint=hint if e.hint.startswith("see that it is") else e.hint) from e
     except sqlite3.Error as e:
         raise JournalError(
             f"the journal {shown_place(place)} cannot be opened: {e}", hint="see that you may write it"

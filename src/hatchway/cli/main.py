@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hatchway import __version__
-from hatchway.core.errors import HatchwayError
+from hatchway.core.errors import ApprovalRequired, HatchwayError, InDoubt
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -30,6 +30,8 @@ COMMANDS = {
     "show": Row("hatchway.cli.show:show", "Show what happened in a run."),
     "approve": Row("hatchway.cli.approve:approve", "Allow calls that wait."),
     "deny": Row("hatchway.cli.deny:deny", "Refuse calls that wait."),
+    "resume": Row("hatchway.cli.resume:resume", "Go on with a run that stands."),
+    "replay": Row("hatchway.cli.replay:replay", "Run a run again from the journal, no tool called."),
     "prune": Row("hatchway.cli.prune:prune", "Drop ended runs from a journal."),
     "jail": Row("hatchway.cli.jail:jail", "Run COMMAND behind the jail's wall."),
     "doctor": Row("hatchway.cli.doctor:doctor", "Say which sandboxes work here, and what the others need."),
@@ -74,7 +76,8 @@ class LazyGroup(click.Group):
             from hatchway.cli.display import neutral
             from hatchway.cli.exits import exit_for
 
-            click.echo(f"Error: {neutral(str(e))}", err=True)
+            told = neutral(str(e))
+            click.echo(told if isinstance(e, ApprovalRequired | InDoubt) else f"Error: {told}", err=True)
             ctx.exit(exit_for(e))
 
 

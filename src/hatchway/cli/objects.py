@@ -15,6 +15,8 @@ from hatchway.core.events import AgentEvent
 from hatchway.core.results import ExecutionResult
 from hatchway.journal.entries import RunRow
 from hatchway.journal.history import JournaledCall
+from hatchway.journal.names import ArgumentNames
+from hatchway.trace.wording import arguments
 
 
 def print_json(value: Any) -> None:
@@ -48,13 +50,13 @@ def result_object(result: ExecutionResult) -> dict[str, Any]:
     return {"output": result.output, "stdout": result.stdout, "stderr": result.stderr, "files": listed}
 
 
-def call_object(call: JournaledCall, *, in_doubt: bool) -> dict[str, Any]:
+def call_object(call: JournaledCall, names: ArgumentNames, *, in_doubt: bool) -> dict[str, Any]:
     """A call as the journal knows it."""
     state = "in_doubt" if in_doubt and call.state == "started" else call.state
     told: dict[str, Any] = {
         "call_id": call.call.call_id,
         "tool": call.call.function_name,
-        "args": {**{str(n): value for n, value in enumerate(call.call.args)}, **call.call.kwargs},
+        "args": arguments(names.named(call.call)),
         "state": state,
         "at": call.at,
         "seconds": call.seconds,
@@ -74,8 +76,8 @@ def call_object(call: JournaledCall, *, in_doubt: bool) -> dict[str, Any]:
 def decision_object(decision: Decision) -> dict[str, Any]:
     """A decision."""
     match decision:
-        case Allow():
-            return {"kind": "allow"}
+        case Allow(scope=scope):
+            return {"kind": "allow", "scope": scope}
         case Deny(reason=reason):
             return {"kind": "deny", "reason": reason}
         case Edit(args=args):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ from hatchway.cli.display import call_source, code_block, make_console, neutral
 from hatchway.cli.exits import Exit
 from hatchway.cli.terminal import Terminal, find_terminal
 from hatchway.core.decisions import Allow, Decision, Deny
+from hatchway.core.errors import CodeExecutionError
 from hatchway.core.events import AgentEvent, ApprovalRequest
 from hatchway.mode.mode import CodeMode
 
@@ -100,6 +101,41 @@ async def drive(mode: CodeMode, code: str, show: Callable[[AgentEvent], None], a
                 event.approve(await ask(event))
 
 
+class Listener:
+    """Shows events as a mode tells them; what goes wrong with that is raised at the end of the block.
+
+    A mode tells events also from callbacks of the loop, where an error would be lost.
+    """
+
+    def __init__(self, show: Callable[[AgentEvent], None]) -> None:
+        self._show = show
+        self._error: Exception | None = None
+
+    def __call__(self, event: AgentEvent) -> None:
+        """Show one event."""
+        try:
+            self._show(event)
+        except Exception as e:
+            self._error = self._error or e
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+async def run_or_pause(mode: CodeMode, code: str) -> None:
+    """Run one action where nobody can be asked: the mode's listener is told everything.
+
+    Raises:
+        ApprovalRequired: It stands in the journal, at calls that wait.
+    """
+    with suppress(CodeExecutionError):  # told as RunFailed already
+        await mode.run(code)
+
+
 def decided(answer: str) -> Decision | None:
     """What a typed answer means; None: not an answer."""
     word, _, reason = answer.partition(" ")
@@ -113,8 +149,12 @@ def decided(answer: str) -> Decision | None:
 
 
 def request_panel(name: str, arguments: Mapping[str, Any], limit: int) -> tuple[Panel, bool]:
-    """A call in a frame, and whether some of it had to be cut."""
+    """A call that asks, in a frame, and whether some of it had to be cut."""
+    return call_panel(name, arguments, limit, "asks for approval")
+
+
+def call_panel(name: str, arguments: Mapping[str, Any], limit: int, why: str) -> tuple[Panel, bool]:
+    """A call in a frame that says why it is shown, and whether some of it had to be cut."""
     source, cut = call_source(name, arguments, limit)
-    title = f"{neutral(name)} asks for approval"
-    panel = Panel(code_block(source), title=Text(title), title_align="left", border_style="yellow", expand=False)
-    return panel, cut
+    title = Text(f"{neutral(name)} {why}")
+    return Panel(code_block(source), title=title, title_align="left", border_style="yellow", expand=False), cut

@@ -23,6 +23,7 @@ from hatchway.core.events import (
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
     RunFailed,
+    RunPaused,
     RunStarted,
     ToolOutput,
 )
@@ -44,6 +45,8 @@ class Report(ABC):
     def take(self, event: AgentEvent) -> None:
         """One event."""
         if isinstance(event, RunFailed):
+            if not isinstance(event.error, CodeExecutionError):
+                return  # the host failed: that is raised too, and the command line tells it
             self.exit = exit_for(event.error)
         self.show(event)
 
@@ -101,6 +104,9 @@ class JsonReport(Report):
             case CallFailed():
                 state = "denied" if event.denied else "failed"
                 self._call(event.call_id, event.tool_name).update(state=state, error=event.error, seconds=event.seconds)
+            case RunPaused(pending=pending):
+                for call in pending:
+                    self._call(call.call_id, call.function_name).update(args=dict(call.kwargs), state="pending")
             case CodeExecutionOutput(result=result) if result is not None:
                 self._gave = {"output": result.output, "stdout": result.stdout, "stderr": result.stderr}
             case RunFailed(error=error):

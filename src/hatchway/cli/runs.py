@@ -72,10 +72,11 @@ def _waiting(journal: Journal, run: RunRow) -> dict[str, Any]:
     if run.state not in ("paused", "in_doubt"):
         return {}
     from hatchway.cli.objects import call_object
+    from hatchway.journal.names import ArgumentNames
 
-    history = journal.history(run.run_id)
+    history, names = journal.history(run.run_id), ArgumentNames(run.head.functions)
     waiting = history.pending if run.state == "paused" else history.in_doubt
-    return {"calls": [call_object(call, in_doubt=run.state == "in_doubt") for call in waiting]}
+    return {"calls": [call_object(call, names, in_doubt=run.state == "in_doubt") for call in waiting]}
 
 
 def _print(journal: Journal, found: Sequence[RunRow]) -> None:

@@ -82,11 +82,13 @@ def _print(journal: Journal, run: RunRow, *, full: bool) -> None:
 def _print_object(journal: Journal, run: RunRow) -> None:
     from hatchway.cli.objects import call_object, event_object, print_json, result_object, run_object
     from hatchway.core.results import ExecutionResult
+    from hatchway.journal.names import ArgumentNames
 
-    calls = journal.history(run.run_id).calls.values()
+    calls, names = journal.history(run.run_id).calls.values(), ArgumentNames(run.head.functions)
     told: dict[str, Any] = run_object(run)
     told["result"] = result_object(run.ending) if isinstance(run.ending, ExecutionResult) else None
-    told["calls"] = [call_object(call, in_doubt=run.state not in ("running", "done", "failed")) for call in calls]
+    stands = run.state not in ("running", "done", "failed")
+    told["calls"] = [call_object(call, names, in_doubt=stands) for call in calls]
     told["events"] = [event_object(event) for event in journal.events(run.run_id)]
     print_json(told)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from hatchway.cli.display import call_text, neutral, print_line, value_text
@@ -16,6 +18,7 @@ from hatchway.core.events import (
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
     RunFailed,
+    RunPaused,
     RunStarted,
     ToolOutput,
 )
@@ -54,6 +57,8 @@ class View:
                 self._end_line()
                 if result.output is not None:
                     self._print(("  = ", "bold"), value_text(result.output, 2000))
+            case RunPaused(pending=pending):
+                self._paused(pending)
             case RunFailed(error=error):
                 self._end_line()
                 self._print((neutral(str(error)), "red"))
@@ -72,6 +77,12 @@ class View:
             start = "" if self._line_open else GUTTER
             self._print((start, "dim"), (line, style), end="")
             self._line_open = not line.endswith("\n")
+
+    def _paused(self, pending: Sequence[FunctionCall]) -> None:
+        self._end_line()
+        for call in pending:
+            waits = call_text(call.function_name, call.kwargs, 600)
+            self._print(("  ? ", "yellow"), waits, (f"  waits as call {neutral(call.call_id)}", "dim"))
 
     def _call_line(self, mark: str, style: str, name: str, call_id: str, outcome: str, seconds: float) -> None:
         self._end_line()

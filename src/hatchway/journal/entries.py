@@ -128,8 +128,10 @@ def call_of(call_id: str, body: Mapping[str, Any]) -> FunctionCall:
 def decision_body(decision: Decision) -> dict[str, Any]:
     """A decision as part of an entry's body."""
     match decision:
-        case Allow():
+        case Allow(scope="call"):
             return {"decision": "allow"}
+        case Allow(scope=scope, tool=tool, args=args):
+            return {"decision": "allow", "scope": scope, "tool": tool, "args": dict(args)}
         case Deny(reason=reason):
             return {"decision": "deny", "reason": reason}
         case Edit(args=args):
@@ -144,7 +146,7 @@ def decision_of(body: Mapping[str, Any]) -> Decision:
         case "edit":
             return Edit(body["args"])
         case _:
-            return Allow()
+            return Allow(body.get("scope", "call"), body.get("tool", ""), body.get("args", {}))
 
 
 def ending_text(end: ExecutionResult | HatchwayError) -> str:

@@ -22,6 +22,7 @@ from hatchway.core.events import (
 from hatchway.core.results import ExecutionResult
 from hatchway.journal.entries import REDACTED, Entry, RunRow
 from hatchway.journal.history import History, JournaledCall
+from hatchway.journal.names import ArgumentNames
 
 
 class EventTeller:
@@ -30,6 +31,7 @@ class EventTeller:
     def __init__(self, run: RunRow) -> None:
         self._run = run
         self._history = History()
+        self._names = ArgumentNames(run.head.functions)
 
     def started(self) -> RunStarted:
         """The beginning."""
@@ -43,7 +45,9 @@ class EventTeller:
         when: Any = {"run_id": self._run.run_id, "at": entry.at}
         call = self._history.calls.get(entry.call_id)
         if call is not None and (decided := entry.body.get("decided")):
-            first = CallDecided(call.call, decision=call.decision or Deny(), by=decided["by"], **when)
+            first = CallDecided(
+                self._names.named(call.call), decision=call.decision or Deny(), by=decided["by"], **when
+            )
             return [first, *self._told(entry, call, when)]
         return self._told(entry, call, when)
 
@@ -54,20 +58,22 @@ class EventTeller:
             case "resumed":
                 return [RunResumed(entry.body["epoch"], **when)]
             case "paused":
-                return [RunPaused(tuple(c.call for c in self._history.pending), **when)]
+                return [RunPaused(tuple(self._names.named(c.call) for c in self._history.pending), **when)]
             case "ended":
                 return self._ended(when)
             case _ if call is None:
                 return []
             case "started":
-                return [CallStarted(call.call if call.edit is None else replace(call.call, kwargs=call.edit), **when)]
+                edited = None if call.edit is None else replace(call.call, args=(), kwargs=call.edit)
+                return [CallStarted(edited or self._names.named(call.call), **when)]
             case "done":
                 value = REDACTED if call.is_redacted else call.value
                 return [ToolOutput(value, **_about(call), **when)]
             case "failed" | "denied":
                 return [CallFailed(call.error, denied=entry.kind == "denied", **_about(call), **when)]
             case "decided":
-                return [CallDecided(call.call, decision=call.decision or Deny(), by=entry.body["by"], **when)]
+                named = self._names.named(call.call)
+                return [CallDecided(named, decision=call.decision or Deny(), by=entry.body["by"], **when)]
             case "pending":
                 return []
 

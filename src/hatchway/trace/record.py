@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Deny, Edit
+from hatchway.core.decisions import Decision, Deny, Edit
 from hatchway.core.events import (
     AgentEvent,
     CallDecided,
     CallFailed,
     CallStarted,
+    CodeExecutionDisplay,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
     RunFailed,
@@ -52,6 +53,8 @@ class Record:
         self._began = 0.0
         self._calls: dict[str, FunctionCall] = {}
         self._open: set[str] = set()
+        self._decisions: dict[str, Decision] = {}
+        self._displayed = 0
         self._held: CallStarted | CallDecided | None = None
 
     def told(self, event: AgentEvent) -> list[Block]:
@@ -65,12 +68,18 @@ class Record:
                 return self._hold(event)
             case CallDecided(call=call, decision=decision):
                 self._calls.setdefault(call.call_id, call)
+                if self._decisions.get(call.call_id) == decision and not isinstance(decision, Deny):
+                    return []  # stored at one terminal, taken up by the process that goes on: one fact
+                self._decisions[call.call_id] = decision
                 return self._hold(event) if isinstance(decision, Deny) else [*self.rest(), self._decided(event)]
             case ToolOutput() | CallFailed():
                 self._open.discard(event.call_id)
                 return self._ended_call(event)
             case CodeExecutionOutputChunk(text=text, stream=stream):
                 return [*self.rest(), Said(text=neutral(text), source=stream)]
+            case CodeExecutionDisplay(display=display):
+                self._displayed += 1
+                return [*self.rest(), Picture(file=display, name=neutral(display.name))]
             case RunPaused(pending=pending):
                 return [*self.rest(), *self._paused(event.at, pending)]
             case RunResumed(epoch=epoch):
@@ -109,6 +118,8 @@ class Record:
         self._began = event.at
         self._calls.clear()
         self._open.clear()
+        self._decisions.clear()
+        self._displayed = 0
         where = f"{event.sandbox} ({event.tier})" if event.tier else event.sandbox
         head = Line(mark="●", tone="accent", parts=[Part("run "), Part(neutral(event.run_id), "bold")])
         about = " · ".join(filter(None, (neutral(where), moment(event.at))))
@@ -162,7 +173,8 @@ class Record:
             whole = value_text(result.output, WHOLE)
             more = [("value", whole)] if len(whole) > ERROR else []
             blocks.append(Line(mark="=", tone="bold", parts=[Part(value_text(result.output, ERROR))], whole=more))
-        blocks += [Picture(file=image, name=neutral(image.name)) for image in result.images]
+        seen = (result.displays or result.images)[self._displayed :]
+        blocks += [Picture(file=display, name=neutral(display.name)) for display in seen]
         for file in result.files:
             about = f"  {size_text(len(file.content))}  {neutral(file.mime_type)}"
             blocks.append(Line(mark="+", tone="good", parts=[Part(neutral(file.name)), Part(about, "dim")]))

@@ -17,6 +17,7 @@ ARGUMENTS, VALUE, ERROR = 100, 200, 2000
 """Characters of a call's arguments, of a value and of an error that fit on a line."""
 WHOLE = 1_000_000
 """Characters that are shown of what was cut, where it is shown whole."""
+_SCOPES = {"call": "", "run": " for the whole run", "always": " for good"}
 BY = {"tool": "the tool", "rule": "a rule", "callback": "the callback", "person": "a person"}
 
 
@@ -41,8 +42,8 @@ def outcome_mark(event: ToolOutput | CallFailed) -> tuple[str, Tone]:
 def decision_words(decision: Decision, by: str) -> tuple[str, Tone, str]:
     """The mark and the words of a decision."""
     match decision:
-        case Allow():
-            return "◆", "good", f"allowed by {by}"
+        case Allow(scope=scope):
+            return "◆", "good", f"allowed{_SCOPES[scope]} by {by}"
         case Deny(reason=reason):
             return "◆", "warn", f"denied by {by}" + (f": {cut(neutral(reason), VALUE)}" if reason else "")
         case Edit():
