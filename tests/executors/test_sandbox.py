@@ -51,6 +51,19 @@ async def test_what_is_printed_and_the_last_value_come_back(executor: SandboxCod
     assert result == CodeExecutionResult(stdout="hello\n42\n", exit_code=0)
 
 
+async def test_a_container_serves_as_well(docker_engine: str) -> None:
+    from hatchway.sandboxes.container import ContainerSandbox
+
+    async with ContainerSandbox(spares=0) as container, SandboxCodeExecutor(container) as executor:
+        files = (ExecFile(name="in.txt", content=b"6"),)
+        for code in ("n = int(open('in.txt').read())", "open('out.txt', 'w').write(str(n * 7))\nprint(n)\nNone"):
+            given = CodeExecutionInput(code, input_files=files, execution_id="s")
+            result = await executor.execute_code(CTX, given)
+    assert result == CodeExecutionResult(
+        stdout="6\n", output_files=(ExecFile(name="out.txt", content=b"42"),), exit_code=0
+    )
+
+
 async def test_code_that_raises_is_a_result(executor: SandboxCodeExecutor) -> None:
     result = await executor.execute_code(CTX, CodeExecutionInput("print('before')\n1 / 0"))
     assert (result.stdout, result.exit_code, result.timed_out) == ("before\n", 1, False)
@@ -222,6 +235,15 @@ async def test_many_or_large_files_are_left_out_and_told(limits: Limits) -> None
     assert [len(file.content) for file in result.output_files] == [600, 600, 600]
     missing = ({"0", "1", "2", "3"} - {file.name for file in result.output_files}).pop()
     assert result.stderr == f"left out, by name or size: '{missing}'\n"
+
+
+async def test_a_crowded_folder_is_not_searched(full: SandboxCodeExecutor) -> None:
+    crowd = "import os\nos.mkdir('d')\nfor i in range(6000): open(f'd/{i}', 'w').close()"
+    first = await full.execute_code(CTX, CodeExecutionInput(crowd, execution_id="s"))
+    assert first.output_files == ()
+    assert first.stderr == "the files are not collected: there are more than 5000 in the working directory\n"
+    later = await full.execute_code(CTX, CodeExecutionInput("open('x', 'w').close()", execution_id="s"))
+    assert later == CodeExecutionResult(exit_code=0)
 
 
 async def test_without_files_nothing_is_collected() -> None:

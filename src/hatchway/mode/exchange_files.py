@@ -11,7 +11,8 @@ def exchange_files(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Write `given["files"]`; then what is not as `given["seen"]` says, up to the limits.
 
     Returns:
-        `seen`, what there is now; `files`, the new and changed ones; `left_out`, why others are not among them.
+        `seen`, what there is now; `files`, the new and changed ones; `left_out`, others that are not among them;
+        `is_too_much`, when there is so much that nothing was looked at.
     """
     import os
 
@@ -23,7 +24,11 @@ def exchange_files(given: Mapping[str, Any]) -> Mapping[str, Any]:
         with open(name, "wb") as f:
             f.write(content)
     room = given["most_bytes"]
-    for folder, _, names in os.walk("."):
+    entries = 0
+    for folder, folders, names in os.walk("."):
+        entries += len(folders) + len(names)
+        if entries > given["most_entries"]:
+            return {"seen": {}, "files": {}, "left_out": [], "is_too_much": True}
         for name in names:
             path = os.path.normpath(os.path.join(folder, name))
             found = os.lstat(path)
@@ -38,4 +43,4 @@ def exchange_files(given: Mapping[str, Any]) -> Mapping[str, Any]:
             room -= found.st_size
             with open(path, "rb") as f:
                 files[path] = f.read()
-    return {"seen": seen, "files": files, "left_out": left_out[: given["most_files"]]}
+    return {"seen": seen, "files": files, "left_out": left_out[: given["most_files"]], "is_too_much": False}

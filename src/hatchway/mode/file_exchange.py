@@ -14,6 +14,8 @@ from hatchway.mode.session import ModeSession
 
 SOURCE = Path(__file__).with_name("exchange_files.py")
 GIVEN = "_hatchway_files"
+MOST_ENTRIES = 5_000
+"""A working directory with more is somebody's project: it is not searched for what the code made."""
 ACTION = f"{{source}}\nglobals().pop('exchange_files')(globals().pop('{GIVEN}'))"
 
 
@@ -29,6 +31,7 @@ class FileExchange:
         self._session, self._limits = session, limits
         self._seen: Mapping[str, Any] | None = None
         self._staged: dict[str, bytes] = {}
+        self._is_too_much = False
 
     async def stage(self, files: Sequence[ExecFile]) -> None:
         """Write input files, before the code runs. One that was given before as it is stays as the code left it.
@@ -36,17 +39,22 @@ class FileExchange:
         Raises:
             InvalidSetting: They cannot be written.
         """
+        if self._is_too_much and not files:
+            return
         digests = {file.name: sha256(file.content).digest() for file in files}
         fresh = {file.name: file.content for file in files if self._staged.get(file.name) != digests[file.name]}
         try:
             told = await self._run(fresh, seen=self._seen)
         except CodeExecutionError as e:
             raise InvalidSetting(f"the input files cannot be staged: {e.message.splitlines()[-1]}") from e
+        self._is_too_much = bool(told.get("is_too_much"))
         self._seen = _as_dict(told.get("seen")) or {}
         self._staged.update(digests)
 
     async def collect(self) -> tuple[tuple[ExecFile, ...], str]:
         """The files that are new or changed since the last time, and a line about those left out."""
+        if self._is_too_much:
+            return (), ""
         try:
             told = await self._run({}, seen=self._seen or {})
         except CodeExecutionError as e:
@@ -54,6 +62,8 @@ class FileExchange:
         files, seen = _as_dict(told.get("files")), _as_dict(told.get("seen"))
         if files is None or seen is None or not all(_is_file(*item) for item in files.items()):
             return (), "the files cannot be collected: the code changed how they are read\n"
+        if told.get("is_too_much"):
+            return (), f"the files are not collected: there are more than {MOST_ENTRIES} in the working directory\n"
         self._seen = seen
         left_out = told.get("left_out")
         names = ", ".join(map(str, cast("list[Any]", left_out))) if isinstance(left_out, list) else ""
@@ -63,7 +73,8 @@ class FileExchange:
     async def _run(self, files: Mapping[str, bytes], *, seen: Mapping[str, Any] | None) -> Mapping[str, Any]:
         limits = self._limits
         most_bytes = min(limits.file_bytes, limits.value_bytes // 2)  # they cross as one value, bytes as base64
-        given = {"files": files, "seen": seen, "most_bytes": most_bytes, "most_files": limits.output_files}
+        most = {"most_bytes": most_bytes, "most_files": limits.output_files, "most_entries": MOST_ENTRIES}
+        given = {"files": files, "seen": seen, **most}
         result = await self._session.run(ACTION.format(source=SOURCE.read_text()), inputs={GIVEN: given})
         return _as_dict(result.output) or {}
 

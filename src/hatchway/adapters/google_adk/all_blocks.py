@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 """An invocation and the agent in it."""
+MOST = 1_000
+"""Agents remembered: an invocation that fails is never said to be over."""
 
 
 class AllCodeBlocksPlugin(BasePlugin):
@@ -46,6 +48,10 @@ class AllCodeBlocksPlugin(BasePlugin):
         executor = getattr(agent, "code_executor", None)
         if isinstance(executor, BaseCodeExecutor) and not isinstance(executor, BuiltInCodeExecutor):
             self._executors[_key(callback_context)] = executor
+            while len(self._executors) > MOST:
+                oldest = next(iter(self._executors))
+                del self._executors[oldest]
+                self._waiting.pop(oldest, None)
 
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
@@ -66,11 +72,11 @@ class AllCodeBlocksPlugin(BasePlugin):
     ) -> LlmResponse | None:
         """The next piece, as if the model had said it now; none when ADK has given up on this invocation's code."""
         key = _key(callback_context)
-        waiting = self._waiting.get(key)
-        if not waiting:
+        waiting, executor = self._waiting.get(key), self._executors.get(key)
+        if not waiting or executor is None:
             return None
         context = CodeExecutorContext(dict(callback_context.session.state))
-        if context.get_error_count(callback_context.invocation_id) >= self._executors[key].error_retry_attempts:
+        if context.get_error_count(callback_context.invocation_id) >= executor.error_retry_attempts:
             waiting.clear()
             return None
         return LlmResponse(content=waiting.popleft())
