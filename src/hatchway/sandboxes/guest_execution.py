@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
 from hatchway.core.calls import FunctionCall, Waiting, as_signature
@@ -22,7 +21,6 @@ from hatchway.core.errors import (
     TransportError,
 )
 from hatchway.core.limits import Limits
-from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecutionResult, Tier, Usage, pictures
 from hatchway.core.sandbox import Functions, OnDisplay, OnOutput
 from hatchway.core.transport import Completed, Displayed, Failed
@@ -32,9 +30,8 @@ from hatchway.sandboxes.displays import Gallery
 from hatchway.sandboxes.endings import died, failure, over
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
-from hatchway.sandboxes.recorded import Origin, Said, dumped
-from hatchway.sandboxes.repeatable import Repeatable
-from hatchway.transports import messages
+from hatchway.sandboxes.recorded import Origin
+from hatchway.sandboxes.recorded_execution import RecordedExecution, sent
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.stdio import Said as Heard
 
@@ -43,7 +40,7 @@ EOF_SECONDS = 0.05
 MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
 
 
-class GuestExecution(Repeatable):
+class GuestExecution(RecordedExecution):
     """The handle of one action in a guest.
 
     Args:
@@ -156,7 +153,7 @@ class GuestExecution(Repeatable):
             pass  # it died just now, and `next` will tell
         self._go_on(call_id)
         if sending is not None:
-            await _sent(sending)
+            await sent(sending)
 
     async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
         """As the contract says."""
@@ -171,7 +168,7 @@ class GuestExecution(Repeatable):
             pass  # it died just now, and `next` will tell
         self._go_on(call_id)
         if sending is not None:
-            await _sent(sending)
+            await sent(sending)
 
     def offers(self, function_name: str) -> bool:
         """Whether the code was given this function."""
@@ -213,56 +210,6 @@ class GuestExecution(Repeatable):
         """Whether its event loop was closed: nobody will ever hear of it again."""
         return self._death.get_loop().is_closed()
 
-    async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
-        """As the contract says."""
-        if len(answers) == 1 or self._beside is not None:
-            return await super().provide_answers(answers)
-        ids = [self._pending_id(answer.call_id) for answer in answers]
-        sending = None
-        try:
-            if self._is_alive:
-                sending = self._channel.answer_together(answers)
-        except TransportError:
-            pass  # it died just now, and `next` will tell
-        for call_id in ids:
-            self._go_on(call_id)
-        if sending is not None:
-            await _sent(sending)
-
-    def trail(self, call_id: str) -> Mapping[str, Any]:
-        """As the contract says."""
-        transcript = self._channel.transcript
-        line = transcript.calls.get(call_id) if transcript is not None else None
-        return messages.trail_of(line) if line is not None else {}
-
-    @property
-    def ran(self) -> float:
-        """As the contract says."""
-        return self._clock.ran
-
-    def stands_at(self, ran: float) -> None:
-        """The code was led to where it stood before: from here on its time counts as if it had run so long."""
-        self._clock.set(ran)
-
-    def recording(self) -> Recording | None:
-        """The action with what was said so far; None where nobody wrote it down, or it is too much."""
-        transcript = self._channel.transcript
-        if transcript is None or transcript.is_dropped or self._origin is None or self._beside is not None:
-            return None
-        said = Said.of(transcript).recording(self._origin.recording)
-        return replace(said, printed=self._printed(), ran=self._clock.ran)
-
-    def dump(self, own_id: Callable[[str], str] = str) -> bytes | None:
-        """As the contract says: a process cannot be stored, but what it said can, and be said again.
-
-        Args:
-            own_id: The id by which others know a call.
-        """
-        if not self._is_idle or self._unread or not self._is_alive:
-            raise RuntimeError("the execution is not waiting")
-        recording, origin = self.recording(), self._origin
-        return None if recording is None or origin is None else dumped(recording, origin, own_id)
-
     async def cancel(self) -> None:
         """As the contract says."""
         if self._end is None:
@@ -275,11 +222,6 @@ class GuestExecution(Repeatable):
         """As `cancel`, for a reason that `next` tells."""
         self._strike(why)
         await self.cancel()
-
-    def _printed(self) -> Mapping[str, int]:
-        if self._end is None:
-            self._output.drain()
-        return self._output.told()
 
     def _pending_id(self, call_id: str | None) -> str:
         known = {} if self._is_told else self._pending
@@ -433,10 +375,3 @@ class GuestExecution(Repeatable):
 
     def _cpu_seconds(self) -> float:
         return max(0.0, self._process.cpu_seconds() - self._cpu_before)
-
-
-async def _sent(sending: asyncio.Future[None]) -> None:
-    try:
-        await asyncio.shield(sending)
-    except TransportError:
-        pass  # it died meanwhile, and `next` will tell
