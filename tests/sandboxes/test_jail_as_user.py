@@ -24,6 +24,8 @@ SUITES = [
     "_limits",
     "_ends",
     "_landlock",
+    "_paths",
+    "_commands",
     "_packages",
     "_displays",
     "_ipython",

@@ -113,6 +113,8 @@ async def test_processes_past_the_interpreter(jail: JailSandbox) -> None:
 
 
 async def test_processes_are_counted_for_each_jail_alone(jail: JailSandbox) -> None:
+    if jail.tier == "landlock" and os.geteuid() != 0:
+        pytest.skip("without a user namespace the kernel counts all tasks of an ordinary user together")
     code = "import os, time\nfor _ in range(12):\n    if os.fork() == 0: time.sleep(20)\n'ok'"
     async with jail.session(limits=Limits(processes=16)) as one, jail.session(limits=Limits(processes=16)) as other:
         assert [(await run(s, code, processes=16)).output for s in (one, other)] == ["ok", "ok"]

@@ -223,11 +223,18 @@ async def test_a_call_id_that_came_before_is_refused_also_when_it_was_answered()
 
 async def test_a_line_past_the_limit() -> None:
     async with spoken() as (transport, _, write_fd):
-        writing = asyncio.create_task(asyncio.to_thread(_write_all, write_fd, b"x" * 2 * MIB))
+        writing = asyncio.create_task(asyncio.to_thread(_write_all, write_fd, b"{" * 2 * MIB))
         with pytest.raises(TransportError, match=f"a message is longer than {MIB + 64 * 1024} bytes"):
             await transport.receive()
         await transport.stop()
         await writing
+
+
+async def test_what_does_not_begin_like_a_message_is_not_waited_for() -> None:
+    async with spoken() as (transport, _, write_fd):
+        os.write(write_fd, b"x")
+        with pytest.raises(TransportError, match="a message is not an object"):
+            await transport.receive()
 
 
 def _write_all(fd: int, data: bytes) -> None:

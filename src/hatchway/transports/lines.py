@@ -22,6 +22,8 @@ GLANCE, SOON = 2, 0.0005
 costs more than most answers take, and a shorter time makes the kernel set a timer. Seconds after which what did come
 was not worth it."""
 _reading = 0  # channels that are being read
+_OPENING = ord("{")
+"""What every message begins with."""
 
 
 class LineSink(Protocol):
@@ -182,6 +184,10 @@ class LineChannel:
         else:
             size = self._half_bytes + len(rest)
         if rest:
+            if not self._half and rest[0] != _OPENING:  # not worth waiting for its end
+                lines.clear()
+                self._end(TransportError("a message is not an object"))
+                return
             self._half.append(rest)
             self._half_bytes += len(rest)
         if size > self.max_line:  # no line inside one read is: `max_line` is larger than that

@@ -20,6 +20,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.sandboxes.jail import JailSandbox
+from hatchway.sandboxes.registry import make_sandbox
 
 CANARY = "HOST_SECRET_CANARY"
 
@@ -82,6 +83,8 @@ async def result_of(runs: Any, code: str, limits: Limits | None = None) -> Execu
 
 def sandbox_of(tier: Any, python: str | None = None) -> CodeSandbox:
     """What holds the attacks."""
+    if tier in ("monty", "process"):
+        return make_sandbox(tier)
     if tier == "container":
         from hatchway.sandboxes.container import ContainerSandbox
 
