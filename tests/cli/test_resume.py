@@ -1,6 +1,7 @@
 """From a paused `exec` over `approve` and `deny` to `resume`: separate processes, every effect once."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from hatchway.cli.journals import shown_place
 
 TOOLS = '''
 import os, time
@@ -254,6 +257,16 @@ def test_a_person_settles_what_waits_and_what_is_in_doubt(shop: Shop, at_termina
     assert shop.effects == ["a", "ada: hi", "b"]
 
 
+def test_a_closed_terminal_settles_nothing(shop: Shop, at_terminal: Any) -> None:
+    assert shop.exec("crash('a')", "--sandbox", "process").returncode == -9
+    screen = at_terminal("resume", shop.only["run_id"], *shop.tools)
+    screen.wait_for("did it run?")
+    screen.type("\x04")
+    assert screen.end() == 6
+    assert f"hatchway resume {shop.only['run_id'][:8]} --tools shop.py --not-run 1.1" in screen.text
+    assert shop.effects == ["a"]
+
+
 def test_yes_allows_what_waits_but_does_not_guess(shop: Shop) -> None:
     run_id = shop.paused(ONE, "monty")
     assert shop("resume", run_id, "--yes", *shop.tools).returncode == 0
@@ -291,3 +304,42 @@ def test_nothing_is_recorded_when_it_is_not_wanted(shop: Shop, hatchway: Any) ->
     ran = shop.exec("1")
     assert ran.returncode == 2
     assert ran.stderr.splitlines()[-1] == "name another place with --journal PATH, or record nothing with --no-journal"
+
+
+def test_a_journal_that_machines_share(shop: Shop, place: str) -> None:
+    ran = shop.exec(ONE, "--sandbox", "process", "--journal", place)
+    assert (ran.returncode, shop.effects) == (5, ["first"])
+    (run,) = shop._hatchway.json("runs", "--json", HATCHWAY_JOURNAL=place)
+    assert run["state"] == "paused"
+    assert f"--tools shop.py --journal {shlex.quote(shown_place(place))}" in ran.stderr
+    assert shop("approve", run["run_id"], "--journal", place).returncode == 0
+    assert shop("resume", run["run_id"], *shop.tools, "--journal", place).stdout == "end\n['sent to ada', 4]\n"
+    assert shop("replay", run["run_id"], "--journal", place).returncode == 0
+    assert "■ done" in shop("show", "-f", run["run_id"], "--journal", place).stdout
+    assert shop("prune", "--keep", "0", "--journal", place).stdout.startswith("dropped 1 run,")
+    assert shop.effects == ["first", "ada: hi", "last"]
+
+
+def test_a_megabyte_of_rubbish_passes_through_every_command(shop: Shop, hatchway: Any) -> None:
+    rubbish = "\\x1b[2J\\x07</script><b>\\u202e"
+    code = f"# </script>\x1b[2J\ntext = '{rubbish}' * 50_000\nprint(text)\nnote(text)\nawait send('ada', text)"
+    assert shop.exec(code, "--sandbox", "process").returncode == 5
+    run_id = shop.only["run_id"]
+    shown = [shop(*words) for words in (["runs"], ["show", run_id], ["show", run_id, "--full"], ["approve", run_id])]
+    shown.append(shop("resume", run_id, *shop.tools))
+    assert [ran.returncode for ran in shown] == [0] * 5
+    assert not [ran.args for ran in shown if "\x1b" in ran.stdout + ran.stderr or "\u202e" in ran.stdout + ran.stderr]
+    assert shop("show", run_id, "--html", "a.html", "--svg", "a.svg").returncode == 0
+    page = (hatchway.cwd / "a.html").read_text(encoding="utf-8")
+    assert not [bad for bad in ("<script", "</script>", "\x1b", "\u202e") if bad in page]
+    assert hatchway.json("show", run_id, "--json")["state"] == "done"
+    assert shop("replay", run_id).returncode == 0
+
+
+def test_a_url_with_a_password_is_never_shown(hatchway: Any) -> None:
+    url = "postgresql://ada:secret@127.0.0.1:9/x?password=secret"
+    ran = hatchway("runs", "--journal", url, HATCHWAY_KEY_FILE=str(hatchway.cwd / "key"))
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+    assert "secret" not in ran.stderr
+    assert shown_place(url) == "postgresql://ada:…@127.0.0.1:9/x"

@@ -72,9 +72,13 @@ def find_run(journal: Journal, run_id: str) -> RunRow:
 
 def command(words: str, journal: Journal) -> str:
     """A command as it is typed about this journal."""
-    if journal.place in (DEFAULT_JOURNAL, os.environ.get(JOURNAL_VARIABLE)):
-        return f"hatchway {words}"
-    return f"hatchway {words} --journal {shlex.quote(shown_place(journal.place))}"
+    return shlex.join(["hatchway", *words.split(), *journal_words(journal.place)])
+
+
+def journal_words(place: str) -> list[str]:
+    """The option that names a journal, where a command would not find it by itself."""
+    known = (DEFAULT_JOURNAL, os.environ.get(JOURNAL_VARIABLE))
+    return [] if place in known else ["--journal", shown_place(place)]
 
 
 def shown_place(place: str) -> str:

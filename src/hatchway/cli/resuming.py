@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from rich.console import Console
 from rich.text import Text
 
-from hatchway.cli.options import DEFAULT_JOURNAL
+from hatchway.cli.journals import journal_words
 from hatchway.cli.prompt import SHOWN_CHARACTERS, Asker, call_panel, nobody
 from hatchway.cli.terminal import Terminal
 from hatchway.core.calls import FunctionCall
@@ -19,8 +19,8 @@ from hatchway.core.errors import ApprovalRequired, CodeExecutionError, InDoubt
 from hatchway.core.events import ApprovalRequest
 from hatchway.mode.mode import CodeMode
 
-Settle = Callable[[FunctionCall], Awaitable[Ran | NotRun]]
-"""Says whether a call in doubt ran."""
+Settle = Callable[[FunctionCall], Awaitable[Ran | NotRun | None]]
+"""Says whether a call in doubt ran; None: no answer came."""
 
 
 async def go_on(
@@ -51,7 +51,10 @@ async def go_on(
         except InDoubt as e:
             if settle is None:
                 raise
-            given = {**given, **{call.call_id: await settle(call) for call in e.calls}}
+            settled = {call.call_id: await settle(call) for call in e.calls}
+            given = {**given, **{call_id: answer for call_id, answer in settled.items() if answer is not None}}
+            if None in settled.values():
+                raise
 
 
 def _request(call: FunctionCall, run_id: str) -> ApprovalRequest:
@@ -65,12 +68,8 @@ class Witness:
         self._terminal = terminal
         self._console = console
 
-    async def __call__(self, call: FunctionCall) -> Ran | NotRun:
-        """The person's answer.
-
-        Raises:
-            InDoubt: The terminal was closed instead.
-        """
+    async def __call__(self, call: FunctionCall) -> Ran | NotRun | None:
+        """The person's answer; None when the terminal was closed instead."""
         panel, _ = call_panel(call.function_name, call.kwargs, SHOWN_CHARACTERS, "may have run before the crash")
         self._console.print(panel)
         self._terminal.forget_typed()
@@ -80,7 +79,7 @@ class Witness:
             answer = await self._terminal.line()
             if answer is None:
                 self._console.print()
-                raise InDoubt("", [call])
+                return None
             if (settled := witnessed(answer)) is not None:
                 return settled
 
@@ -105,7 +104,7 @@ def next_commands(journal: str, tools: Sequence[str], packages: Sequence[str] = 
     """Tell whoever finds a run standing what to type, with the options of this very command."""
     same = [word for tool in tools for word in ("--tools", tool)]
     same += [word for package in packages for word in ("--packages", package)]
-    where = [] if journal == DEFAULT_JOURNAL else ["--journal", journal]
+    where = journal_words(journal)
     try:
         yield
     except ApprovalRequired as e:

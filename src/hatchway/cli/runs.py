@@ -24,7 +24,7 @@ STYLES = {
     "failed": "red",
 }
 NEXT = {
-    "paused": ("decide about calls that wait", "approve RUN  (or deny RUN, then resume RUN)"),
+    "paused": ("decide about calls that wait", "approve RUN"),
     "in_doubt": ("say whether calls ran", "resume RUN"),
     "interrupted": ("go on with what stopped", "resume RUN"),
 }
