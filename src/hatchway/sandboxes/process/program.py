@@ -17,6 +17,8 @@ from hatchway.sandboxes.process.supervised import DEAF_SECONDS, STUCK_SECONDS, d
 
 MOST_IDLE = 4
 """Supervisors kept for the next program."""
+DYING_SECONDS = 0.05
+"""A spawner that was killed has closed its socket some time before it is dead and another one is made."""
 
 
 class ProgramSupervisor:
@@ -106,7 +108,8 @@ class ProgramSupervisor:
                 pass
             case b"killing":
                 self._reason = "" if rest == b"-" else rest.decode("ascii")
-                self._is_reusable = True  # the last word of one that was killed itself is another's, without this one
+                # the last word of one that was killed itself is another's, without this one; an orphan ends itself
+                self._is_reusable = self._reason != "orphaned"
                 self._help_after(STUCK_SECONDS)
             case b"dead":
                 self._end(death_of(int(rest.split()[0]), self._reason))
@@ -149,6 +152,14 @@ async def program_supervisor() -> ProgramSupervisor:
         if known.is_usable:
             return known
         known.close()
+    try:
+        return await _made()
+    except SandboxCrashed:
+        await asyncio.sleep(DYING_SECONDS)
+        return await _made()
+
+
+async def _made() -> ProgramSupervisor:
     spawner = running_spawner(this_python()) or await asyncio.to_thread(spawner_for, this_python())
     try:
         made = ProgramSupervisor(spawner)
