@@ -104,6 +104,7 @@ def test_an_orphan_is_known_by_its_dead_owner_on_this_machine_only() -> None:
         ("permission denied while trying to connect to the Docker daemon socket", "this user may not use docker"),
         ("Error: No such image: a:1", "the image a:1 is not on this machine"),
         ("Unable to find image 'a:1' locally\ndocker: Error response", "the image a:1 is not on this machine"),
+        ("exec: python3: executable file not found", "the image a:1 has not the command it is started with"),
         ("error waiting for container: unexpected EOF", "docker died while the code ran"),
         ("docker: Error: OCI runtime", "docker did not run the container: docker: Error: OCI runtime"),
         ("", "docker did not run the container: it says nothing"),

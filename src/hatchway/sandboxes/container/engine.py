@@ -154,6 +154,10 @@ class Engine:
         if image and any(word in said for word in ("no such image", "unable to find image", "image not known")):
             _seen_images.discard((*self._key(), image))
             return SandboxUnavailable(f"the image {image} is not on this machine", hint=f"{self.name} pull {image}")
+        if image and "executable file not found" in said:
+            return SandboxUnavailable(
+                f"the image {image} has not the command it is started with", hint="use one that has, or another command"
+            )
         if "unexpected eof" in said or "error waiting for container" in said or "connection reset" in said:
             return SandboxCrashed(f"{self.name} died while the code ran", hint=self._flavor.start)
         lines = [line.strip() for line in complaint.splitlines() if line.strip() and "--help" not in line]
