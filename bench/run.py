@@ -15,6 +15,7 @@ from importlib.metadata import version
 
 import actions
 import calls
+import commands
 import containers
 import coverage
 import jail
@@ -30,6 +31,7 @@ CONTESTS = {"calls": calls, "actions": actions}
 """Measured on contenders, which are started once for both."""
 REPORTS: dict[str, Callable[..., Section]] = {
     "jail": jail.report,
+    "commands": commands.report,
     "executors": executors.report,
     "containers": containers.report,
     "durable": durable.report,

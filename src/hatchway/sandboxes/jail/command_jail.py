@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from hatchway.core.errors import InvalidSetting, SandboxCrashed, SandboxUnavailable
 from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
@@ -17,11 +17,13 @@ from hatchway.core.results import Tier
 from hatchway.sandboxes.jail.command import CommandBody, JailedCommand, Pipes, Stream
 from hatchway.sandboxes.jail.egress import Egress
 from hatchway.sandboxes.jail.interpreter import interpreter_files
-from hatchway.sandboxes.jail.landlocked_command import CommandSpawner
 from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.sealed_command import SealedCommand
 from hatchway.sandboxes.jail.system_files import PATH
 from hatchway.sandboxes.jail.zygote import Zygote
+
+if TYPE_CHECKING:
+    from hatchway.sandboxes.jail.landlocked_command import CommandSpawner
 
 COMMAND_LIMITS = Limits(
     wall_seconds=float("inf"),
@@ -210,6 +212,8 @@ class CommandJail:
                 if self._tier == "namespaces" or self._launch.egress is not None:
                     raise
                 self.weaker_because = f"{refused.message}; {refused.hint}"
+        from hatchway.sandboxes.jail.landlocked_command import CommandSpawner  # not where namespaces hold
+
         self._spawner = await CommandSpawner.start(self._launch)
         if self.weaker_because:
             _log.warning("the command is held by Landlock only: %s", self.weaker_because)
