@@ -21,6 +21,9 @@ PRINTS = {
     "hello.py": "printed: asked for 2 prices\noutput:  7.5\n",
     "parallel.py": f"lengths: {list(range(20))}\ncalls at one time: 20\n",
     "approval.py": "ada: sent 'lunch?'\nbob: sent 'lunch at noon?'\ncat: ToolDenied: on holiday\n",
+    "durable.py": (
+        "first process: killed\n['paid ada', 'paid bob', '2 payments, books closed']\nada 10\nbob 10\n"
+    ),
     "session.py": (
         "in a session: [3.14, 12.57, 28.27]\noutside it:   NameError: name 'area' is not defined\n"
     ),

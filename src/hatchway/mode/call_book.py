@@ -118,9 +118,9 @@ class CallBook:
         body = self._unwritten.pop(call.call_id, None)
         if body is None:
             return {}
-        body["idempotent"] = admitted.tool.idempotent
+        body |= {"args": [], "kwargs": dict(call.kwargs), "idempotent": admitted.tool.idempotent}  # as a person sees it
         if self._redaction is not None and (seen := self._redaction.arguments(call.function_name, call.kwargs)):
-            body |= {"args": [], "kwargs": seen, "is_hidden": True}
+            body |= {"kwargs": seen, "is_hidden": True}
         return body
 
     def _seen(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

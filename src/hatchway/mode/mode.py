@@ -201,6 +201,17 @@ class CodeMode:
             raise RuntimeError("the sandbox is chosen when the mode is entered: use `async with CodeMode(...)`")
         return self._sandbox
 
+    @property
+    def journal(self) -> Journal:
+        """The journal in use, once the mode was entered.
+
+        Raises:
+            RuntimeError: The mode has none, or was not entered.
+        """
+        if self._durable is None:
+            raise RuntimeError("the mode has no open journal: use `async with CodeMode(journal=…)`")
+        return self._durable.journal
+
     async def aclose(self) -> None:
         """Kill paused runs and give the sandbox back. Legal twice."""
         for record in self._journal.paused():
