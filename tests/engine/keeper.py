@@ -65,9 +65,8 @@ class Engine:
             _kill(process)  # what runs on when a test has killed dockerd
         for mount in self._mounts():
             subprocess.run(["umount", "-l", mount], check=False)
-        for folder in Path("/sys/fs/cgroup").glob(f"*/{self._cgroup}"):
+        for folder in self._cgroups():
             _remove_cgroups(folder)
-        _remove_cgroups(Path("/sys/fs/cgroup") / self._cgroup)
 
     def docker(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run the client against it."""
@@ -90,10 +89,16 @@ class Engine:
             mounts = [line.split()[1].encode().decode("unicode_escape") for line in f]
         return [mount for mount in reversed(mounts) if mount.startswith(f"{self._home}/")]
 
-    def _contained(self) -> list[int]:
+    def _contained(self) -> set[int]:
         """Processes in containers; with their engine dead nobody else ends them."""
-        lists = [*Path("/sys/fs/cgroup").glob(f"**/{self._cgroup}/**/cgroup.procs")]
-        return sorted({int(pid) for each in lists for pid in each.read_text().split()})
+        lists = [Path(folder, "cgroup.procs") for top in self._cgroups() for folder, _, _ in os.walk(top)]
+        return {int(pid) for each in lists if each.exists() for pid in each.read_text().split()}
+
+    def _cgroups(self) -> list[Path]:
+        """Its own at the top of each hierarchy; not looked for deeper, where others come and go."""
+        root = Path("/sys/fs/cgroup")
+        tops = [root / self._cgroup, *(each / self._cgroup for each in root.iterdir())]
+        return [top for top in tops if top.is_dir()]
 
     def _left_processes(self) -> Iterator[int]:
         for folder in Path("/proc").iterdir():
@@ -142,8 +147,10 @@ def main(home: Path) -> None:
             _forget(home)
         time.sleep(2 * LOOK_SECONDS)  # whoever waits for it reads that
     finally:
-        engine.stop()
-        shutil.rmtree(home, ignore_errors=True)
+        try:
+            engine.stop()
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def _is_wanted(home: Path) -> bool:
