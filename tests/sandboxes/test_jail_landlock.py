@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import AsyncIterator
@@ -11,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from hatchway.core.errors import CodeLimitError, CodeRuntimeError
+from hatchway.core.errors import CodeLimitError, CodeRuntimeError, SandboxCrashed
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.sandboxes.jail import JailSandbox
+from hatchway.sandboxes.process.inside import tree
 from hatchway.sandboxes.wall import landlock
 
 pytestmark = pytest.mark.anyio
@@ -121,3 +124,18 @@ async def test_a_session_keeps_its_state(jail: JailSandbox) -> None:
     async with jail.session() as session:
         await run(session, "import math\nx = 41")
         assert (await run(session, "x + int(math.e) - 1")).output == 42
+
+
+async def test_a_spawner_killed_from_outside_fails_what_runs_and_the_next_works(jail: JailSandbox) -> None:
+    assert (await run(jail, "1")).output == 1
+    running = await jail.execute("import time\ntime.sleep(60)")
+    await asyncio.sleep(0.1)
+    ours = [p for p in tree.children(os.getpid()) if b"landlocked.py" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    below = set(tree.descendants(ours[-1]))
+    os.kill(ours[-1], signal.SIGKILL)
+    with pytest.raises(SandboxCrashed, match="the process that supervises the code died"):
+        await running.next()
+    assert (await run(jail, "2")).output == 2
+    async with asyncio.timeout(5):
+        while any(tree.stat(pid) is not None for pid in below):
+            await asyncio.sleep(0.01)
