@@ -222,6 +222,24 @@ async def test_prune_drops_ended_runs_only(open_journal: Open) -> None:
     assert journal.entries("run4") == []
 
 
+async def test_a_journal_past_its_size_drops_ended_runs(open_journal: Open) -> None:
+    journal = open_journal()
+    for i in range(3):
+        book = journal.begin(f"run{i}", HEAD, sandbox="process", tier="process")
+        await book.ended(ExecutionResult(output="x" * 100_000))
+        book.give_back()
+    small = open_journal(max_bytes=1)
+    book = small.begin("new", HEAD, sandbox="process", tier="process")
+    await book.started("1.1", CALL)
+    for _ in range(200):
+        if len(small.runs()) < 4:
+            break
+        await asyncio.sleep(0.02)
+    left = [run.run_id for run in small.runs()]  # how much a run takes is an estimate
+    assert "new" in left
+    assert "run0" not in left
+
+
 async def test_many_write_at_once(open_journal: Open) -> None:
     journals = [open_journal() for _ in range(4)]
 

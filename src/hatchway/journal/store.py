@@ -29,6 +29,8 @@ from hatchway.journal.sqlite import Durability, SqliteDatabase
 from hatchway.journal.writer import Writer
 
 MAX_BYTES = 4 * 1024**3
+LOOK_EVERY = 200
+"""Runs between two looks at the size."""
 _COLUMNS = "run_id, session_id, place, state, epoch, sandbox, tier, started_at, updated_at, ended_at, head, ending"
 
 
@@ -73,6 +75,7 @@ class Journal:
         self._rules = tuple(redact)
         self._redaction: Redaction | None = None
         self._is_closed = False
+        self._begun = 0
 
     @property
     def redaction(self) -> Redaction | None:
@@ -204,6 +207,9 @@ class Journal:
                 row,
             )
 
+        self._begun += 1
+        if self._begun % LOOK_EVERY == 1:
+            threading.Thread(target=self._keep_small, name="hatchway journal size", daemon=True).start()
         self._writer.put(enter)  # the first intent waits for it too: they are stored in order
         return RunBook(self, self._writer, run_id, epoch=1, last_n=0)
 
@@ -246,12 +252,16 @@ class Journal:
         With `dry_run` it only says what would be dropped.
         """
         bounds: dict[str, Any] = {"older_than": older_than, "keep": keep, "max_bytes": max_bytes, "dry_run": dry_run}
-        found: list[Pruned] = []
-        self._writer.write(lambda db: found.append(pruned(db, **bounds)))
-        if not dry_run:
-            with self._reading:
-                self._reader.shrink()
-        return found[0]
+        db = self._connected()  # not the writer's: it may take long, and nobody who writes a call waits for it
+        try:
+            db.begin()
+            found = pruned(db, **bounds)
+            db.commit()
+            if found.runs and not dry_run:
+                db.shrink()
+            return found
+        finally:
+            db.close()
 
     def size(self) -> int:
         """Bytes in use."""
@@ -281,6 +291,12 @@ class Journal:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def _keep_small(self) -> None:
+        try:
+            self.prune(max_bytes=self.max_bytes)
+        except Exception:
+            pass  # another process prunes, or the journal is being closed: the next run tries again
 
     @property
     def _file(self) -> str:
