@@ -88,7 +88,7 @@ def test_another_call_is_the_first_difference(hatchway: Any, tools: list[str]) -
     ran = hatchway("replay", newest(hatchway))
     assert ran.returncode == 7
     assert ran.stdout.splitlines()[:2] == ["✗ it went another way", "first difference: call (line 2 of the code)"]
-    assert "note('b')" in ran.stdout.splitlines()[2]
+    assert "note(text='b')" in ran.stdout.splitlines()[2]
     assert "note('z')" in ran.stdout.splitlines()[3]
     assert not (hatchway.cwd / "effects.txt").exists()
     told = hatchway.json("replay", newest(hatchway), "--json")
