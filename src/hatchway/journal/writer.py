@@ -144,9 +144,10 @@ class Writer:
         if thread is not None:
             self._wanted.release()
             thread.join()
-        if self._here is not None:
-            self._here.close()
-            self._here = None
+        with self._committing:  # the loop may be committing just now, and a connection must not be closed under it
+            here, self._here, self._connect_here = self._here, None, None
+        if here is not None:
+            here.close()
 
     def _check(self, job: _Job) -> None:
         error = job.error or self._broken
@@ -163,6 +164,8 @@ class Writer:
         if self._connect_here is None or not self._committing.acquire(blocking=False):
             return False
         try:
+            if self._connect_here is None:
+                return False  # closed meanwhile
             if self._here is None:
                 self._here = self._connect_here()
             jobs = self._taken()
