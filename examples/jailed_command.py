@@ -15,11 +15,11 @@ cat .env || echo "no keys for me"
 
 
 async def report(workspace: Path) -> str:
-    """Let the script work in the workspace; what it said, and the wall that held it."""
+    """Let the script work in the workspace; what it said."""
     rules = path_rules(write=[workspace], deny_read=[".env"], deny_write=["data.csv"])
     async with CommandJail(paths=rules) as jail:
         done = await jail.run(["sh", "-c", SCRIPT], limits=Limits(wall_seconds=10))
-    return f"{done.stdout.decode()}held by {done.tier}"
+    return done.stdout.decode()
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
         (workspace / ".env").write_text("KEY=secret")
         (workspace / "data.csv").write_text("1,2\n")
         try:
-            print(asyncio.run(report(workspace)))
+            print(asyncio.run(report(workspace)), end="")
         except SandboxUnavailable as e:
             print("not on this machine:", e)
             return

@@ -38,6 +38,7 @@ PRINTS = {
         "failed:    thermometer KeyError: 'moon'\n"
         "code says: never mind: ToolError: KeyError: 'moon'\n"
     ),
+    "jailed_command.py": "no keys for me\nseen: data.csv\n",
     "network.py": (
         "request: GET\nrequest: DELETE\nrefused: only GET is allowed there\n"
         "request: GET\nrefused: it is not among the allowed domains\noutput:  tea, cake\n"
