@@ -199,11 +199,11 @@ async def test_the_filter_kills_calls_of_another_architecture(jail: JailSandbox)
     assert died.value.message == "the interpreter died: killed by signal SIGSYS"
 
 
-async def test_the_hash_seed_is_one_per_user_and_secret(
-    jail: JailSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_hash_seed_is_one_per_user_and_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One for all processes of a user, so that a run can change between them; another user's is another."""
-    first, second = [(await run(jail, "hash('x')")).output for _ in range(2)]
+    monkeypatch.setenv("HATCHWAY_KEY_FILE", str(tmp_path / "own.key"))
+    async with JailSandbox() as jail:
+        first, second = [(await run(jail, "hash('x')")).output for _ in range(2)]
     async with JailSandbox() as other:
         third = (await run(other, "hash('x')")).output
     monkeypatch.setenv("HATCHWAY_KEY_FILE", str(tmp_path / "another.key"))
