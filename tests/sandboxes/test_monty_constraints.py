@@ -54,7 +54,7 @@ FALSE = {
     "network": ["import socket", "import urllib.request", "import http.client"],
 }
 """Code that must fail where the flag is not set, each piece of it."""
-TOLD_OTHERWISE = {"modules", "packages", "additional_instructions"}
+TOLD_OTHERWISE = {"modules", "packages", "displays", "additional_instructions"}
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,7 @@ def test_modules_are_those_and_no_others(sandbox: MontySandbox) -> None:
 
 def test_third_party_packages_are_not_there(sandbox: MontySandbox) -> None:
     assert sandbox.constraints.packages == ()
+    assert not sandbox.constraints.displays
     for name in ("numpy", "pandas", "requests", "pydantic"):
         with pytest.raises(CodeExecutionError, match=f"No module named '{name}'"):
             asyncio.run(run(sandbox, f"import {name}"))

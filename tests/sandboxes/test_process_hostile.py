@@ -77,7 +77,8 @@ def _call(call_id: str, idle: str = "") -> bytes:
             b'{"type":"function_call","call_id":"1","function_name":"f","args":[],"kwargs":{"$":"dict","v":[[1,2]]}}\n',
             "a call without proper arguments",
         ),
-        (b"[" * 100_000 + b"\n", "a message is not readable: not a wire form: RecursionError"),
+        (b'{"a":' * 100_000 + b"\n", "a message is not readable: not a wire form: RecursionError"),
+        (b"[" * 100_000 + b"\n", "a message is not an object"),
     ],
 )
 async def test_a_forged_message_ends_the_execution_and_nothing_else(
@@ -91,7 +92,7 @@ async def test_a_forged_message_ends_the_execution_and_nothing_else(
 
 
 async def test_a_line_without_end(sandbox: ProcessSandbox) -> None:
-    code = f"{FORGE}    while True: forge(b'x' * 1_000_000)\n"
+    code = f"{FORGE}    forge(b'{{\"type\":\"')\n    while True: forge(b'x' * 1_000_000)\n"
     error = await failure(sandbox, CodeRuntimeError, code, limits=Limits(value_bytes=4 * MIB))
     assert str(error) == f"{BROKE}a message is longer than {4 * MIB + 64 * 1024} bytes"
 

@@ -61,7 +61,6 @@ class StdinStdoutTransport(CallbackTransport):
         self._came: Wakeup | None = None
         self._pending: dict[str, int] = {}
         self._pending_bytes = self._answered = 0
-        self._seen: set[str] = set()
         self._claim: int | None = None
         self._is_ready = self._is_paused = False
 
@@ -254,12 +253,10 @@ class StdinStdoutTransport(CallbackTransport):
         self._pending.clear()
         self._pending_bytes = self._answered = 0
         self._claim = None
-        self._seen.clear()
 
     def _count(self, call_id: str, size: int) -> None:
-        if call_id in self._seen:
+        if self.transcript.has_seen(call_id):
             raise TransportError(f"the call id {call_id} came twice")
-        self._seen.add(call_id)
         self._pending[call_id] = size
         self._pending_bytes += size
         if self._pending_bytes > MOST_PENDING * (self._value_bytes + SLACK):
