@@ -71,7 +71,7 @@ class Said:
     @classmethod
     def of(cls, transcript: Transcript) -> Said:
         """What a transcript holds now."""
-        return cls(transcript.order, tuple(transcript.calls.values()), transcript.answers)
+        return cls(transcript.order, transcript.calls, transcript.answers)
 
     def recording(self, start: Recording) -> Recording:
         """What was said, as a recording of what was started."""

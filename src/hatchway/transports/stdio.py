@@ -175,7 +175,7 @@ class StdinStdoutTransport(CallbackTransport):
         frame = messages.result(call_id, value, limit=self._value_bytes)
         self._pending_bytes -= self._pending.pop(call_id, 0)
         self._answered += 1
-        self.transcript.answered(frame)
+        self.transcript.answered(call_id, frame)
         return self._opened().send(frame)
 
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
@@ -183,7 +183,7 @@ class StdinStdoutTransport(CallbackTransport):
         frame = messages.error(call_id, error)
         self._pending_bytes -= self._pending.pop(call_id, 0)
         self._answered += 1
-        self.transcript.answered(frame)
+        self.transcript.answered(call_id, frame)
         return self._opened().send(frame)
 
     def answer_together(self, answers: Sequence[RecordedAnswer]) -> asyncio.Future[None] | None:
@@ -191,7 +191,7 @@ class StdinStdoutTransport(CallbackTransport):
         frames = [messages.answer(answer, limit=self._value_bytes) for answer in answers]
         for answer, frame in zip(answers, frames, strict=True):
             self._pending_bytes -= self._pending.pop(answer.call_id, 0)
-            self.transcript.answered(frame)
+            self.transcript.answered(answer.call_id, frame)
         self._answered += len(frames)
         return self._opened().send(messages.answers(frames))
 
