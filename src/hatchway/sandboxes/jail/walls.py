@@ -15,6 +15,8 @@ from hatchway.sandboxes.jail.namespaces import NamespacesTier
 JailTier = Literal["namespaces", "landlock"]
 NO_SOCKETS = "without namespaces the code has no sockets: allowed domains are reached by fetch only"
 _log = logging.getLogger("hatchway")
+_told: set[str] = set()
+"""The reasons that were logged: a program with many jails says each once."""
 
 
 class Walls:
@@ -85,7 +87,9 @@ class Walls:
             message = f"no wall can be built here. {refused.message}. {also.message}"
             raise SandboxUnavailable(message, hint=refused.hint) from also
         self.weaker_because = f"{refused.message}; {refused.hint}; {NO_SOCKETS}"
-        _log.warning("the jail holds by Landlock only: %s", self.weaker_because)
+        if self.weaker_because not in _told:
+            _told.add(self.weaker_because)
+            _log.warning("the jail holds by Landlock only: %s", self.weaker_because)
 
 
 def _made(tier: JailTier, launch: Launch) -> TierMaker:
