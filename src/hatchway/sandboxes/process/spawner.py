@@ -86,7 +86,7 @@ class Spawner:
     @property
     def is_alive(self) -> bool:
         """Whether it can be asked; a spawner of the process this one was forked from cannot."""
-        return self._owner == os.getpid() and self._process.poll() is None
+        return self._owner == os.getpid() and self._process.poll() is None and not self._is_hung_up()
 
     async def spawn(
         self, cwd: str, env: Mapping[str, str], fds: Sequence[int], packages: Sequence[str] = (), **more: Any
@@ -126,6 +126,15 @@ class Spawner:
             self._socket.send(b'{"kill":%d}\n' % number)
         except OSError:
             pass  # the spawner is gone, and with it everything it started
+
+    def _is_hung_up(self) -> bool:
+        """A killed process has closed its socket, and its guests have heard of it, before it can be waited for."""
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # closed here
 
     def close(self) -> None:
         """End the spawner with everything it started. Legal twice."""
