@@ -7,31 +7,28 @@ the clock strikes when the time is over. All of it is taken in as it happens, wh
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, assert_never
 
-from hatchway.core.calls import FunctionCall, Waiting, as_signature
+from hatchway.core.calls import FunctionCall, Waiting
 from hatchway.core.errors import (
     CodeExecutionError,
     CodeRuntimeError,
     CodeTimeoutError,
     HatchwayError,
-    ToolError,
     TransportError,
 )
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Tier, Usage, pictures
-from hatchway.core.sandbox import Functions, OnDisplay, OnOutput
+from hatchway.core.sandbox import OnDisplay, OnOutput
 from hatchway.core.transport import Completed, Displayed, Failed
-from hatchway.sandboxes.beside import CallsBeside
+from hatchway.sandboxes.calling_execution import CallingExecution
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.displays import Gallery
 from hatchway.sandboxes.endings import died, failure, over
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
 from hatchway.sandboxes.recorded import Origin
-from hatchway.sandboxes.recorded_execution import RecordedExecution, sent
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.stdio import Said as Heard
 
@@ -40,7 +37,7 @@ EOF_SECONDS = 0.05
 MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
 
 
-class GuestExecution(RecordedExecution):
+class GuestExecution(CallingExecution):
     """The handle of one action in a guest.
 
     Args:
@@ -64,18 +61,12 @@ class GuestExecution(RecordedExecution):
         on_output: OnOutput | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
-        self._process, self._channel = process, channel
-        self._limits = limits
+        super().__init__(process, limits)
+        self._channel = channel
         self._tier: Tier = tier
         self._is_session, self._on_end = is_session, on_end
         self._cpu_before = process.cpu_seconds() if is_session else 0.0
-        self._pending: dict[str, FunctionCall] = {}
-        self._unread: deque[FunctionCall] = deque()
-        self._offered: Functions = ()
-        self._beside: CallsBeside | None = None
-        self._made = self._answered = 0
-        self._is_idle = self._is_silent = False
-        self._is_alive = True  # the code runs, as far as anybody knows; an answer to dead code is dropped
+        self._is_silent = False
         self._why: HatchwayError | None = None
         self._origin: Origin | None = None
         self._end: ExecutionResult | HatchwayError | None = None
@@ -140,66 +131,6 @@ class GuestExecution(RecordedExecution):
         """As the contract says."""
         self._gallery.watch(on_display)
 
-    async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
-        """As the contract says; also a value past `Limits.value_bytes` cannot cross."""
-        call_id = self._pending_id(call_id)
-        if self._beside is not None and call_id in self._beside:
-            return self._answer_beside(self._beside, call_id, value)
-        sending = None
-        try:
-            if self._is_alive:
-                sending = self._channel.answer(value, call_id)
-        except TransportError:
-            pass  # it died just now, and `next` will tell
-        self._go_on(call_id)
-        if sending is not None:
-            await sent(sending)
-
-    async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
-        """As the contract says."""
-        call_id = self._pending_id(call_id)
-        if self._beside is not None and call_id in self._beside:
-            return self._answer_beside(self._beside, call_id, error)
-        sending = None
-        try:
-            if self._is_alive:
-                sending = self._channel.answer_error(error, call_id)
-        except TransportError:
-            pass  # it died just now, and `next` will tell
-        self._go_on(call_id)
-        if sending is not None:
-            await sent(sending)
-
-    def offers(self, function_name: str) -> bool:
-        """Whether the code was given this function."""
-        return any(as_signature(function).name == function_name for function in self._offered)
-
-    async def call_beside(self, function_name: str, arguments: Mapping[str, Any]) -> Any:
-        """What the driver answers to a call that the code made by another way than the channel, as by a proxy.
-
-        `next` gives it like any other, with an id that the code cannot know.
-
-        Raises:
-            ToolError: The driver's error, or the action has ended.
-        """
-        if not self._is_alive:
-            raise ToolError("the action has ended")
-        if self._beside is None:
-            self._beside = CallsBeside(self._process.cpu_seconds, self._on_quiet)
-        call, answer = self._beside.new(function_name, arguments)
-        self._on_call(call)
-        self._came.wake()
-        return await answer
-
-    def count_call(self) -> None:
-        """Count a call that nobody but the sandbox itself answers.
-
-        Raises:
-            ToolError: It is one too many, or the action has ended.
-        """
-        if not self._is_alive or self._is_over_calls():
-            raise ToolError("the action has ended")
-
     @property
     def is_over(self) -> bool:
         """Whether the action has ended."""
@@ -222,38 +153,6 @@ class GuestExecution(RecordedExecution):
         """As `cancel`, for a reason that `next` tells."""
         self._strike(why)
         await self.cancel()
-
-    def _pending_id(self, call_id: str | None) -> str:
-        known = {} if self._is_told else self._pending
-        if call_id is None:
-            if len(known) != 1:
-                raise ValueError(f"{len(known)} calls are pending: say which by call_id")
-            return next(iter(known))
-        if call_id not in known:
-            raise ValueError(f"no pending call {call_id!r}")
-        return call_id
-
-    def _go_on(self, call_id: str) -> None:
-        """The call is answered, so the code does not wait any more."""
-        del self._pending[call_id]
-        self._answered += 1
-        self._is_idle = False
-        if self._is_alive:
-            self._clock.run()
-
-    def _answer_beside(self, beside: CallsBeside, call_id: str, answer: Any) -> None:
-        del self._pending[call_id]
-        self._is_idle = False
-        if self._is_alive:
-            self._clock.run()
-        beside.answer(call_id, answer)
-
-    def _on_quiet(self) -> None:
-        """The code waits for an answer beside the channel, as far as one can see."""
-        if self._is_alive and not self._unread and not self._is_idle:
-            self._is_idle = True
-            self._clock.stand()
-            self._came.wake()
 
     def _on_said(self, batch: list[Heard], claim: int | None) -> None:
         """Take in what the guest says. It may say anything, at any time."""
@@ -285,26 +184,6 @@ class GuestExecution(RecordedExecution):
                 self._strike(CodeRuntimeError(f"the code broke the sandbox protocol: {said.message}"))
             case _:
                 assert_never(said)
-
-    def _on_call(self, call: FunctionCall) -> None:
-        if self._is_over_calls():
-            return
-        if len(self._pending) >= self._limits.pending_calls:
-            self._strike(
-                over("pending_calls", f"more than {self._limits.pending_calls} calls were unanswered at a time")
-            )
-            return
-        self._output.drain()
-        self._pending[call.call_id] = call
-        self._unread.append(call)
-        self._is_idle = False
-        self._clock.run()
-
-    def _is_over_calls(self) -> bool:
-        self._made += 1
-        if self._made > self._limits.calls:
-            self._strike(over("calls", f"the code made more than {self._limits.calls} tool calls"))
-        return self._made > self._limits.calls
 
     def _on_time_over(self) -> None:
         seconds = self._limits.wall_seconds

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer
+from hatchway.core.results import ExecFile
 from hatchway.core.sandbox import Functions
 from hatchway.transports.messages import Again
-from hatchway.transports.stdio import Listener
+from hatchway.transports.stdio import Listener, StdinStdoutTransport
 from hatchway.transports.transcript import Transcript
 
 
@@ -34,8 +35,44 @@ class Death:
         return f"exit code {self.exit_code}" if self.exit_code is not None else "nobody knows how"
 
 
+class GuestOutput(Protocol):
+    """Where the code of one process leaves files."""
+
+    async def collected(self, limits: Limits) -> tuple[ExecFile, ...]:
+        """The files that are new or changed since the last time, by name.
+
+        Raises:
+            CodeLimitError: There are more, or larger ones, than `limits` allow; it has those that were read.
+            SandboxCrashed: The host has no room for them.
+        """
+        ...
+
+    def close(self) -> None:
+        """Nobody will ask again. Legal twice."""
+        ...
+
+
 class GuestProcess(Protocol):
     """A process with a guest in it, for one action or for the actions of one session."""
+
+    @property
+    def transport(self) -> StdinStdoutTransport:
+        """The channel to its guest."""
+        ...
+
+    @property
+    def output(self) -> GuestOutput | None:
+        """Its `/output`; None without a file surface."""
+        ...
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it takes no more actions."""
+        ...
+
+    async def wait_gone(self) -> None:
+        """Until everything of it is dead; what is in `output` can still be read."""
+        ...
 
     @property
     def stdout_fd(self) -> int:

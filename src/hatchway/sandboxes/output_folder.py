@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import errno
 import os
@@ -39,6 +40,8 @@ class OutputFolder:
     """Given a list, why each thing that is no plain file with a plain name was left out; None makes names readable."""
     on_close: Callable[[], None] = lambda: None
     """Told once that it is no longer needed."""
+    _is_read: bool = False
+    _is_closing: bool = False
     _given: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
 
     def staged(self, name: str, found: os.stat_result) -> None:
@@ -60,12 +63,26 @@ class OutputFolder:
             raise SandboxCrashed(f"{self.place} cannot be taken: {reason}", hint="see `df` and `ulimit -n`") from e
         return tuple(sorted(reading.files, key=lambda file: file.name))
 
+    async def collected(self, limits: Limits) -> tuple[ExecFile, ...]:
+        """As `GuestOutput` says; nothing once it is closed."""
+        if self._is_closing or self.fd < 0:
+            return ()
+        self._is_read = True
+        try:
+            return await asyncio.to_thread(self.collect, limits)
+        finally:
+            self._is_read = False
+            if self._is_closing:
+                self.close()
+
     def close(self) -> None:
-        """Let go; the files are gone with the last handle. Legal twice."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
-            self.on_close()
+        """Let go, once nobody reads any more; the files are gone with the last handle. Legal twice."""
+        self._is_closing = True
+        if self._is_read or self.fd < 0:
+            return
+        os.close(self.fd)
+        self.fd = -1
+        self.on_close()
 
 
 class _Reading:

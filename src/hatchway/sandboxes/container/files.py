@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from hatchway.core.errors import CodeLimitError
 from hatchway.core.limits import Limits
@@ -16,11 +17,19 @@ MESSAGES = {
     "disk_bytes": "the files in /output have more than {} bytes together",
 }
 
+FILES_SECONDS = 10.0
+"""Files of a live session that have not come after this are left where they are."""
+
 
 class ReceivedFiles:
-    """What one container handed out since it was last asked."""
+    """What one container handed out since it was last asked.
 
-    def __init__(self) -> None:
+    Args:
+        ask: Lets a live container hand out what is new; False when it is dead, and has done so.
+    """
+
+    def __init__(self, ask: Callable[[], bool]) -> None:
+        self._ask = ask
         self._parts: list[tuple[str, bytearray]] = []
         self._left = 0
         self._bytes = 0
@@ -59,17 +68,19 @@ class ReceivedFiles:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    async def arrived(self) -> None:
-        """Until the relay has handed out everything, or is gone."""
-        self._waiting = asyncio.get_running_loop().create_future()
-        await self._waiting
+    async def collected(self, limits: Limits) -> tuple[ExecFile, ...]:
+        """As `GuestOutput` says; the limits are those the container was told."""
+        if self._ask():
+            self._waiting = asyncio.get_running_loop().create_future()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FILES_SECONDS):
+                    await self._waiting
+        return self._taken()
 
-    def collected(self) -> tuple[ExecFile, ...]:
-        """What came, by name; the next time it is what came since.
+    def close(self) -> None:
+        """As `GuestOutput` says: they are gone with the container."""
 
-        Raises:
-            CodeLimitError: There was more than the limits allow; it has what came.
-        """
+    def _taken(self) -> tuple[ExecFile, ...]:
         parts, self._parts, self._bytes = self._parts, [], 0
         files = [ExecFile(name=name, content=bytes(content)) for name, content in parts]
         over, self._over = self._over, ""

@@ -38,8 +38,8 @@ class ContainerProcess:
     def __init__(self, engine: Engine, policy: ContainerPolicy, quota: Quota, *, has_output: bool) -> None:
         self.quota = quota
         self.name = owner.fresh_name()
-        self.has_output = has_output
-        self.files = ReceivedFiles()
+        self._files = ReceivedFiles(self._ask_for_files)
+        self.output = self._files if has_output else None
         self._engine, self._policy = engine, policy
         self._loop = asyncio.get_running_loop()
         self._link = Link(self._on_frame, self.kill)
@@ -106,12 +106,8 @@ class ContainerProcess:
         if self.is_dead:
             return
         self._is_killed = True
-        self._link.send(b"K", json.dumps(self.files.wanted(self._limits)).encode() if self.has_output else b"")
+        self._link.send(b"K", b"" if self.output is None else json.dumps(self._files.wanted(self._limits)).encode())
         self._helper = self._loop.call_later(GRACE_SECONDS, self._do, self._kill_by_engine)
-
-    def ask_for_files(self) -> None:
-        """Let a live container hand out what is new in `/output`; `files.arrived` tells when it has."""
-        self._link.send(b"F", json.dumps(self.files.wanted(self._limits)).encode())
 
     async def wait_gone(self) -> None:
         """Until the container is removed."""
@@ -162,6 +158,11 @@ class ContainerProcess:
             await self._engine.remove(self.name, may_come=not self._ready.done())
         await self._gone
 
+    def _ask_for_files(self) -> bool:
+        if not self.is_dead:
+            self._link.send(b"F", json.dumps(self._files.wanted(self._limits)).encode())
+        return not self.is_dead
+
     def _on_frame(self, kind: bytes, body: bytes) -> None:
         match kind:
             case b"R":
@@ -173,7 +174,7 @@ class ContainerProcess:
                 self._told = json.loads(body)
                 self._take_usage(self._told)
             case b"F" | b"D" | b"Z":
-                self.files.take(kind, body)
+                self._files.take(kind, body)
             case _:
                 raise ValueError("no such frame")
 
@@ -213,7 +214,7 @@ class ContainerProcess:
             self._helper.cancel()
         if self._on_death is not None:
             self._on_death(death)
-        self.files.end()
+        self._files.end()
         self._link.close()
         if not self._gone.done():
             self._gone.set_result(None)

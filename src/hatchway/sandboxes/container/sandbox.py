@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hatchway.core.constraints import CodeConstraints
-from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed, SandboxUnavailable
+from hatchway.core.errors import HatchwayError, InvalidSetting
 from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
-from hatchway.core.recording import Recording
-from hatchway.core.results import ExecutionResult, Tier
-from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.core.results import Tier
+from hatchway.core.sandbox import Availability
 from hatchway.core.signing import default_hash_seed
 from hatchway.sandboxes.container.engine import Engine
-from hatchway.sandboxes.container.execution import ContainerExecution
 from hatchway.sandboxes.container.policy import DEFAULT_IMAGE, NOBODY, ContainerPolicy
 from hatchway.sandboxes.container.pool import HASH_SEED, Pool
 from hatchway.sandboxes.container.process import ContainerProcess
 from hatchway.sandboxes.container.quota import Quota
-from hatchway.sandboxes.container.session import ContainerSession
-from hatchway.sandboxes.guest_execution import GuestExecution
-from hatchway.sandboxes.past import Past
-from hatchway.sandboxes.recorded import Origin, check_facts, fresh
-from hatchway.sandboxes.replay import replayed
-from hatchway.sandboxes.restoring import restored, restored_session
+from hatchway.sandboxes.eviction import Sessions
+from hatchway.sandboxes.guest_sandbox import GuestSandbox
+from hatchway.sandboxes.probing import added, probed
 
 SPARES = 2
 PROBE_SECONDS = 20.0
@@ -38,7 +30,7 @@ PACKAGES = "What the container image {} has installed can be imported."
 _TAKEN = ("/dev", "/proc", "/sys", "/tmp", "/output")
 
 
-class ContainerSandbox(CodeSandbox):
+class ContainerSandbox(GuestSandbox[ContainerProcess]):
     """The Python of an image behind a container engine. Each execution gets a fresh container; a session keeps one.
 
     No network, a read-only root, no capabilities, no new privileges, nobody's uid; the engine's seccomp filter and the
@@ -56,6 +48,8 @@ class ContainerSandbox(CodeSandbox):
         user: `uid:gid` inside.
         cpus: How many cores a container may use.
         runtime: Another OCI runtime, such as `runsc`.
+        session_idle_seconds: A session without an action for so long is evicted; None never does.
+        max_sessions: Sessions open at one time; past it the one that was idle longest is evicted. None sets no limit.
         spares: Started containers kept ready; each takes some 30 MB.
         allowed_domains: What the code may reach by `fetch`; nothing by default. The container itself has no network.
         denied_domains: What it may not reach, whatever is allowed.
@@ -77,10 +71,13 @@ class ContainerSandbox(CodeSandbox):
         user: str = NOBODY,
         cpus: str = "1.0",
         runtime: str = "",
+        session_idle_seconds: float | None = None,
+        max_sessions: int | None = None,
         spares: int = SPARES,
         allowed_domains: Iterable[AllowedDomainInput] = (),
         denied_domains: Iterable[str] = (),
     ) -> None:
+        super().__init__(Sessions(idle_seconds=session_idle_seconds, most=max_sessions))
         self.network = NetworkRules.of(allowed_domains, denied_domains)
         mounts = _mounts(workspace_root, file_mounts)
         self._image, self._hash_seed = image, str(default_hash_seed())
@@ -90,58 +87,7 @@ class ContainerSandbox(CodeSandbox):
         )
         self.tier: Tier = "container"
         self.constraints = CodeConstraints(displays=True, additional_instructions=PACKAGES.format(image))
-        self._has_output = bool(mounts)
-        self._pool = Pool(Engine(engine), policy, spares, has_output=self._has_output)
-        self._running: set[GuestExecution] = set()
-
-    async def execute(
-        self,
-        code: str,
-        functions: Functions = (),
-        *,
-        inputs: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
-        on_output: OnOutput | None = None,
-    ) -> CodeExecution:
-        """As the contract says, in a fresh container."""
-        return await self._start(fresh(code, functions, inputs, limits or Limits(), self.facts), on_output)
-
-    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
-        """As the contract says."""
-        check_facts(recording, self.facts)
-        return await replayed(recording, partial(self._start, recording), on_output)
-
-    async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
-        """As the contract says: the code is run again to where it stood."""
-        return await restored(checkpoint, self, on_output)
-
-    @asynccontextmanager
-    async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
-        """As the contract says; one container for all actions of the session."""
-        async with self.replay_session((), limits=limits) as session:
-            yield session
-
-    @asynccontextmanager
-    async def replay_session(
-        self, actions: Sequence[Recording], *, limits: Limits | None = None
-    ) -> AsyncGenerator[CodeSession]:
-        """As the contract says."""
-        for action in actions:
-            check_facts(action, self.facts)
-        limits, facts = limits or Limits(), actions[0].facts if actions else self.facts
-        container = await self._pool.take(Quota.of(limits), facts.get("hash_seed", ""))
-        session = ContainerSession(container, limits, self._begin, Past(self.name, {**self.facts, **facts}))
-        try:
-            await session.repeat(actions)
-            yield session
-        finally:
-            await session.close()
-
-    @asynccontextmanager
-    async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
-        """As the contract says: its actions are run again."""
-        async with restored_session(checkpoint, self) as session:
-            yield session
+        self._pool = Pool(Engine(engine), policy, spares, has_output=bool(mounts))
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -158,40 +104,16 @@ class ContainerSandbox(CodeSandbox):
 
     async def aclose(self) -> None:
         """As the contract says. The sandbox can be used again afterwards."""
-        self._running = {execution for execution in self._running if not execution.is_stranded}
-        over = SandboxCrashed("the sandbox was closed while the code ran")
-        await asyncio.gather(*(execution.abandon(over) for execution in tuple(self._running)))
+        await super().aclose()
         await self._pool.close()
 
     @classmethod
     def probe(cls) -> Availability:
         """Runs `1 + 1` in a container of the default image."""
-        found: list[Availability] = []
-        thread = threading.Thread(target=lambda: found.append(asyncio.run(_probed(cls))))  # a loop may run in this one
-        thread.start()
-        thread.join()
-        return found[0]
+        return probed(lambda: _probe(cls))
 
-    async def _start(self, recording: Recording, on_output: OnOutput | None) -> GuestExecution | ContainerExecution:
-        container = await self._pool.take(Quota.of(recording.limits), recording.facts.get("hash_seed", ""))
-        execution = await self._begin(container, Origin(recording, self.name), on_output, is_session=False)
-        return ContainerExecution(execution, container, is_session=False) if self._has_output else execution
-
-    async def _begin(
-        self, container: ContainerProcess, origin: Origin, on_output: OnOutput | None, *, is_session: bool
-    ) -> GuestExecution:
-        execution = GuestExecution(
-            container,
-            container.transport,
-            limits=origin.recording.limits,
-            tier=self.tier,
-            is_session=is_session,
-            on_output=on_output,
-            on_end=lambda: self._running.discard(execution),
-        )
-        self._running.add(execution)
-        await execution.begin(origin)
-        return execution
+    async def _take(self, limits: Limits, facts: Mapping[str, str]) -> ContainerProcess:
+        return await self._pool.take(Quota.of(limits), facts.get("hash_seed", ""))
 
 
 def _mounts(workspace: str | Path | None, mounts: Iterable[FileMountInput]) -> tuple[FileMount, ...]:
@@ -207,12 +129,10 @@ def _mounts(workspace: str | Path | None, mounts: Iterable[FileMountInput]) -> t
     return granted
 
 
-async def _probed(cls: type[ContainerSandbox]) -> Availability:
+async def _probe(cls: type[ContainerSandbox]) -> Availability:
     try:
         async with asyncio.timeout(PROBE_SECONDS), cls(spares=0) as sandbox:
-            result = await (await sandbox.execute("1 + 1")).next()
-            if not isinstance(result, ExecutionResult) or result.output != 2:
-                raise SandboxUnavailable(f"1 + 1 gave {result!r}")
+            await added(sandbox)
     except HatchwayError as e:
         state = "missing" if "there is no docker command" in e.message else "installed_but_unusable"
         return Availability(state=state, reason=e.message, hint=e.hint)

@@ -7,8 +7,6 @@ from typing import Protocol
 from hatchway.sandboxes.guest_process import GuestProcess
 from hatchway.sandboxes.jail.egress import Gateway
 from hatchway.sandboxes.jail.launch import Quota
-from hatchway.sandboxes.output_folder import OutputFolder
-from hatchway.transports.stdio import StdinStdoutTransport
 
 
 class JailedProcess(GuestProcess, Protocol):
@@ -20,27 +18,8 @@ class JailedProcess(GuestProcess, Protocol):
         ...
 
     @property
-    def transport(self) -> StdinStdoutTransport:
-        """The channel to its guest."""
-        ...
-
-    @property
-    def output(self) -> OutputFolder | None:
-        """Its `/output`; None without a file surface."""
-        ...
-
-    @property
     def gateway(self) -> Gateway | None:
         """Its way to the network; None where it has none."""
-        ...
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether it takes no more actions."""
-        ...
-
-    async def wait_gone(self) -> None:
-        """Until everything of it is dead."""
         ...
 
 

@@ -24,7 +24,6 @@ from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
-from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.spawner import Python, Spawner
 from hatchway.sandboxes.process.supervised import SupervisedProcess
 from hatchway.sandboxes.starting import started
@@ -57,7 +56,6 @@ class LandlockedProcess(SupervisedProcess):
     def __init__(self, spawner: Spawner, quota: Quota) -> None:
         super().__init__(spawner)
         self.quota = quota
-        self.output: OutputFolder | None = None
         self._cpu_limit = quota.cpu_seconds
         self._watching: DiskWatch | None = None
 
@@ -66,7 +64,7 @@ class LandlockedProcess(SupervisedProcess):
         cwd = tempfile.mkdtemp(prefix="hatchway-")
         if launch.has_files:
             show_files(launch, Path(cwd))
-            self.output = OutputFolder(os.open(f"{cwd}/output", os.O_RDONLY | os.O_DIRECTORY), on_close=self._release)
+            self.keep_output(f"{cwd}/output")
         given = {"HOME": cwd, "TMPDIR": cwd, "LANG": "C.UTF-8", "PATH": "", **launch.environment}
         await self.start(cwd, given, quota=self.quota.order(), keeps_folder=launch.has_files)
 
@@ -75,23 +73,6 @@ class LandlockedProcess(SupervisedProcess):
         if self._watching is None:
             self._watching = DiskWatch(self.cwd, self.quota, self.kill)
         super().watch(limits, self._watching.until(on_death))
-
-    async def wait_gone(self) -> None:
-        """Until everything of it is dead and, once its files were taken, its folder is removed."""
-        if self.output is not None and self.output.fd >= 0:
-            await self.wait_dead()
-        else:
-            await super().wait_gone()
-
-    def close(self) -> None:
-        """As `Supervised.close`."""
-        super().close()
-        if self.output is not None:
-            self.output.close()
-
-    def _release(self) -> None:
-        if not self.is_closed:
-            self._order(b"remove\n")
 
 
 class DiskWatch:

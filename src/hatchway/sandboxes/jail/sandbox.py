@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-import threading
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from hatchway.core.constraints import CodeConstraints
-from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxCrashed
+from hatchway.core.errors import HatchwayError, InvalidSetting
 from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
-from hatchway.core.limits import DEFAULT_LIMITS, Limits
+from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.paths import PathRules
-from hatchway.core.recording import Recording
-from hatchway.core.results import ExecutionResult, Tier
-from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.core.results import Tier
+from hatchway.core.sandbox import Availability
 from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.guest_sandbox import GuestSandbox
 from hatchway.sandboxes.ipython import MODULE, is_wanted
 from hatchway.sandboxes.jail.egress import PROXIED, Egress
-from hatchway.sandboxes.jail.execution import FilesExecution
 from hatchway.sandboxes.jail.interpreter import COMMANDS, interpreter_files, with_commands
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.pool import Pool
-from hatchway.sandboxes.jail.session import JailSession
 from hatchway.sandboxes.jail.walls import Walls
 from hatchway.sandboxes.packages.environment import environment_of
 from hatchway.sandboxes.packages.existing import site_packages
 from hatchway.sandboxes.packages.requirements import Packages
-from hatchway.sandboxes.past import Past
-from hatchway.sandboxes.recorded import Origin, check_facts, fresh
-from hatchway.sandboxes.replay import replayed
-from hatchway.sandboxes.restoring import restored, restored_session
+from hatchway.sandboxes.probing import added, probed
 
 SPARES = 4
 OTHERS = 4
 """Pools of other hash seeds kept at a time: recordings of other users come with theirs."""
 
 
-class JailSandbox(CodeSandbox):
+class JailSandbox(GuestSandbox[JailedProcess]):
     """Full CPython behind the kernel's walls. Each execution gets a fresh process; a session keeps one.
 
     Args:
@@ -92,6 +83,7 @@ class JailSandbox(CodeSandbox):
         allowed_domains: Iterable[AllowedDomainInput] = (),
         denied_domains: Iterable[str] = (),
     ) -> None:
+        super().__init__(Sessions(idle_seconds=session_idle_seconds, most=max_sessions))
         self.network = NetworkRules.of(allowed_domains, denied_domains)
         interpreter = interpreter_files(None if python is None else os.fspath(python))
         self._environment = environment_of(
@@ -100,7 +92,6 @@ class JailSandbox(CodeSandbox):
             site_folders=() if python is None else site_packages(os.fspath(python)),
         )
         self._ipython = ipython
-        self._sessions = Sessions(idle_seconds=session_idle_seconds, most=max_sessions)
         has_commands = ipython is not False and (ipython or self._environment.may_have("ipython", MODULE))
         self._launch = Launch(
             interpreter=with_commands(interpreter) if has_commands else interpreter,
@@ -114,7 +105,6 @@ class JailSandbox(CodeSandbox):
         self._walls = Walls(self._launch, tier)
         self._pool = Pool(self._walls, spares)
         self._others: dict[str, Pool] = {}
-        self._running: set[GuestExecution] = set()
 
     @property
     def tier(self) -> Tier:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -142,60 +132,6 @@ class JailSandbox(CodeSandbox):
         """Why the wall is not the strongest one; empty when it is, or when it was forced."""
         return self._walls.weaker_because
 
-    async def execute(
-        self,
-        code: str,
-        functions: Functions = (),
-        *,
-        inputs: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
-        on_output: OnOutput | None = None,
-    ) -> CodeExecution:
-        """As the contract says, in a fresh sealed process."""
-        recording = fresh(code, functions, inputs, limits or DEFAULT_LIMITS, self.facts)
-        return await self._start(recording, on_output)
-
-    async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
-        """As the contract says."""
-        check_facts(recording, self.facts)
-        return await replayed(recording, partial(self._start, recording), on_output)
-
-    async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
-        """As the contract says: the code is run again to where it stood."""
-        return await restored(checkpoint, self, on_output)
-
-    @asynccontextmanager
-    async def session(self, *, limits: Limits | None = None) -> AsyncGenerator[CodeSession]:
-        """As the contract says; one sealed process for all actions of the session."""
-        async with self.replay_session((), limits=limits) as session:
-            yield session
-
-    @asynccontextmanager
-    async def replay_session(
-        self, actions: Sequence[Recording], *, limits: Limits | None = None
-    ) -> AsyncGenerator[CodeSession]:
-        """As the contract says."""
-        for action in actions:
-            check_facts(action, self.facts)
-        limits, facts = limits or DEFAULT_LIMITS, actions[0].facts if actions else self.facts
-        async with self._sessions.place() as hold:
-            child = await self._take(limits, facts)
-            session = JailSession(child, limits, self._begin, Past(self.name, {**self.facts, **facts}))
-            try:
-                if is_wanted(self._ipython, is_there=self._environment.has_module(MODULE)):
-                    await session.start_ipython(self.name, facts)
-                await session.repeat(actions)
-                hold(session)
-                yield session
-            finally:
-                await session.close()
-
-    @asynccontextmanager
-    async def restore_session(self, checkpoint: bytes) -> AsyncGenerator[CodeSession | None]:
-        """As the contract says: its actions are run again."""
-        async with restored_session(checkpoint, self) as session:
-            yield session
-
     @property
     def facts(self) -> Mapping[str, str]:
         """As the contract says."""
@@ -208,8 +144,7 @@ class JailSandbox(CodeSandbox):
 
     async def aclose(self) -> None:
         """As the contract says. The sandbox can be used again afterwards."""
-        over = SandboxCrashed("the sandbox was closed while the code ran")
-        await asyncio.gather(*(execution.abandon(over) for execution in tuple(self._running)))
+        await super().aclose()
         await self._pool.close()
         while self._others:
             await self._others.popitem()[1].close()
@@ -221,11 +156,7 @@ class JailSandbox(CodeSandbox):
             return Availability(
                 state="installed_but_unusable", reason="the jail needs Linux", hint="use sandbox='monty'"
             )
-        found: list[Availability] = []
-        thread = threading.Thread(target=lambda: found.append(asyncio.run(_probed(cls))))
-        thread.start()
-        thread.join()
-        return found[0]
+        return probed(lambda: _probe(cls))
 
     async def _take(self, limits: Limits, facts: Mapping[str, str]) -> JailedProcess:
         if not self._environment.is_ready:
@@ -243,30 +174,12 @@ class JailSandbox(CodeSandbox):
             self._others[hash_seed] = Pool(walls, 0)
         return self._others[hash_seed]
 
-    async def _start(self, recording: Recording, on_output: OnOutput | None) -> GuestExecution | FilesExecution:
-        child = await self._take(recording.limits, recording.facts)
-        execution = await self._begin(child, Origin(recording, self.name), on_output, is_session=False)
-        return (
-            execution if child.output is None else FilesExecution(execution, child, recording.limits, is_session=False)
-        )
+    def _wants_ipython(self) -> bool:
+        return is_wanted(self._ipython, is_there=self._environment.has_module(MODULE))
 
-    async def _begin(
-        self, child: JailedProcess, origin: Origin, on_output: OnOutput | None, *, is_session: bool
-    ) -> GuestExecution:
-        execution = GuestExecution(
-            child,
-            child.transport,
-            limits=origin.recording.limits,
-            tier=self._walls.tier or "landlock",
-            is_session=is_session,
-            on_output=on_output,
-            on_end=lambda: self._running.discard(execution),
-        )
-        self._running.add(execution)
-        if child.gateway is not None:
-            child.gateway.serve_for(execution)
-        await execution.begin(origin)
-        return execution
+    def _connect(self, process: JailedProcess, execution: GuestExecution) -> None:
+        if process.gateway is not None:
+            process.gateway.serve_for(execution)
 
 
 def _workspace(given: str | Path | None) -> Path | None:
@@ -278,13 +191,10 @@ def _workspace(given: str | Path | None) -> Path | None:
     return path.resolve()
 
 
-async def _probed(cls: type[JailSandbox]) -> Availability:
+async def _probe(cls: type[JailSandbox]) -> Availability:
     try:
         async with cls(spares=0) as sandbox:
-            execution = await sandbox.execute("1 + 1")
-            result = await execution.next()
-            assert isinstance(result, ExecutionResult)
-            assert result.output == 2
+            result = await added(sandbox)
     except HatchwayError as e:
         return Availability(state="installed_but_unusable", reason=e.message, hint=e.hint)
     return Availability(state="usable", tier=result.tier, reason=sandbox.weaker_because)

@@ -13,6 +13,7 @@ from typing import Any
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
+from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.inside import tree
 from hatchway.sandboxes.process.inside.scratch import remove_tree
 from hatchway.sandboxes.process.spawner import Spawner
@@ -240,6 +241,7 @@ class SupervisedProcess(Supervised):
     """
 
     def __init__(self, spawner: Spawner) -> None:
+        self.output: OutputFolder | None = None
         (read_fd, write_fd, self.stdout_fd, self.stderr_fd), theirs = _descriptors()
         self.transport = StdinStdoutTransport()
         self.transport.adopt(read_fd, write_fd)
@@ -251,6 +253,17 @@ class SupervisedProcess(Supervised):
                 os.close(fd)
             raise
 
+    def keep_output(self, folder: str) -> None:
+        """Let the files in this folder below its own be read when it is dead; start it with `keeps_folder`."""
+        self.output = OutputFolder(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), on_close=self._release)
+
+    async def wait_gone(self) -> None:
+        """Until everything of it is dead and, once its files were taken, its folder is removed."""
+        if self.output is not None and self.output.fd >= 0:
+            await self.wait_dead()
+        else:
+            await super().wait_gone()
+
     def close(self) -> None:
         """As `Supervised.close`."""
         if not self._is_closed:
@@ -258,6 +271,12 @@ class SupervisedProcess(Supervised):
             for fd in (self.stdout_fd, self.stderr_fd):
                 os.close(fd)
         super().close()
+        if self.output is not None:
+            self.output.close()
+
+    def _release(self) -> None:
+        if not self.is_closed:
+            self._order(b"remove\n")
 
 
 def _descriptors() -> tuple[list[int], list[int]]:

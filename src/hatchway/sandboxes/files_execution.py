@@ -1,4 +1,4 @@
-"""Executions with files: what the code left in `/output` is added to the result once it is safe to read."""
+"""Executions with files: what the code left in `/output` is added to the end of the action, once it is safe to read."""
 
 from __future__ import annotations
 
@@ -14,43 +14,57 @@ from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.sandbox import OnDisplay
 from hatchway.sandboxes.guest_execution import GuestExecution
-from hatchway.sandboxes.jail.jailed_process import JailedProcess
+from hatchway.sandboxes.guest_process import GuestOutput, GuestProcess
 from hatchway.sandboxes.repeatable import Repeatable
+
+End = ExecutionResult | HatchwayError
+
+
+def with_files(
+    execution: GuestExecution, process: GuestProcess, limits: Limits, *, is_session: bool
+) -> GuestExecution | FilesExecution:
+    """The execution, which collects files where its process has a place for them."""
+    if process.output is None:
+        return execution
+    return FilesExecution(execution, process, process.output, limits, is_session=is_session)
 
 
 class FilesExecution(Repeatable):
-    """An execution in a jail with `/output`. A one-shot child is dead before its files are read.
+    """An action in a process with `/output`. A one-shot process is dead before its files are read.
 
     Args:
         execution: The action itself.
-        child: Where it runs.
+        process: Where it runs.
+        output: Where it leaves files.
         limits: The quotas of the files.
-        is_session: The child lives on, and so does its `/output`.
+        is_session: The process lives on, and so does its `/output`.
     """
 
-    def __init__(self, execution: GuestExecution, child: JailedProcess, limits: Limits, *, is_session: bool) -> None:
-        self._execution, self._child = execution, child
+    def __init__(
+        self, execution: GuestExecution, process: GuestProcess, output: GuestOutput, limits: Limits, *, is_session: bool
+    ) -> None:
+        self._execution, self._process, self._output = execution, process, output
         self._limits, self._is_session = limits, is_session
-        self._end: ExecutionResult | HatchwayError | None = None
+        self._end: End | None = None
+        self._ending: asyncio.Task[End] | None = None
 
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
         """As the contract says."""
-        if self._end is not None:
-            return self._told()
-        try:
-            event = await self._execution.next()
-        except HatchwayError as e:
-            self._end = await self._with_files(e)
-            return self._told()
-        if isinstance(event, ExecutionResult):
-            self._end = await self._with_files(event)
-            return self._told()
-        return event
+        if self._end is None:
+            try:
+                event = await self._execution.next()
+            except HatchwayError as e:
+                self._end = await self._finished(e)
+            else:
+                if not isinstance(event, ExecutionResult):
+                    return event
+                self._end = await self._finished(event)
+        return _told(self._end)
 
     def poll(self) -> FunctionCall | Waiting | ExecutionResult | None:
         """As the contract says; the end is never there at once, files have to be read first."""
         if self._end is not None:
-            return self._told()
+            return _told(self._end)
         return None if self._execution.is_over else self._execution.poll()
 
     def watch_displays(self, on_display: OnDisplay) -> None:
@@ -93,18 +107,16 @@ class FilesExecution(Repeatable):
     async def cancel(self) -> None:
         """As the contract says."""
         await self._execution.cancel()
-        if not self._is_session and self._child.output is not None and self._end is None:
-            self._child.output.close()
+        if not self._is_session and self._ending is None:
+            self._output.close()
 
-    def _told(self) -> ExecutionResult:
-        assert self._end is not None
-        if isinstance(self._end, HatchwayError):
-            raise self._end.with_traceback(None)
-        return self._end
+    async def _finished(self, end: End) -> End:
+        """The end with its files; whoever is cancelled while they are read finds them the next time."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._with_files(end))
+        return await asyncio.shield(self._ending)
 
-    async def _with_files(self, end: ExecutionResult | HatchwayError) -> ExecutionResult | HatchwayError:
-        if not self._is_session:
-            await self._child.wait_gone()
+    async def _with_files(self, end: End) -> End:
         try:
             files = await self._collected()
         except CodeLimitError as e:
@@ -121,11 +133,17 @@ class FilesExecution(Repeatable):
         return end
 
     async def _collected(self) -> tuple[ExecFile, ...]:
-        output = self._child.output
-        if output is None or output.fd < 0:
-            return ()
+        is_last = not self._is_session or self._process.is_dead
+        if is_last:
+            await self._process.wait_gone()
         try:
-            return await asyncio.to_thread(output.collect, self._limits)
+            return await self._output.collected(self._limits)
         finally:
-            if not self._is_session or self._child.is_dead:
-                output.close()
+            if is_last:
+                self._output.close()
+
+
+def _told(end: End) -> ExecutionResult:
+    if isinstance(end, HatchwayError):
+        raise end.with_traceback(None)
+    return end

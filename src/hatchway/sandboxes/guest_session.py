@@ -1,4 +1,4 @@
-"""A session: one sealed child kept over several actions."""
+"""A session: one guest's process kept over several actions, whatever wall is around it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
+from hatchway.sandboxes.files_execution import FilesExecution, with_files
 from hatchway.sandboxes.guest_execution import GuestExecution
+from hatchway.sandboxes.guest_process import GuestProcess
 from hatchway.sandboxes.ipython import start_ipython
-from hatchway.sandboxes.jail.execution import FilesExecution
-from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.past import Past
 from hatchway.sandboxes.replay import replayed
 
@@ -22,24 +22,25 @@ GONE = "the session is gone: its interpreter died or was killed"
 HINT = "open a new session; what this one had (names, imports, files) is lost"
 
 
-class JailSession(CodeSession):
-    """The actions of one child, one after the other. Limits set at its birth (memory, processes, disk) stay.
+class GuestSession(CodeSession):
+    """The actions of one process, one after the other. What the kernel set at its birth (memory, disk) stays.
 
     Args:
-        child: The process; it is killed by `close`.
+        process: Where they run; it is killed by `close`.
         limits: The default of each action.
-        begin: Starts an action in the child: `begin(child, origin, on_output, is_session=)`.
+        begin: Starts an action in it: `begin(process, origin, on_output, is_session=)`.
         past: What it did.
     """
 
     def __init__(
-        self, child: JailedProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]], past: Past
+        self, process: GuestProcess, limits: Limits, begin: Callable[..., Awaitable[GuestExecution]], past: Past
     ) -> None:
-        self._child, self._limits, self._past = child, limits, past
-        self._begin = partial(begin, child, is_session=True)
+        self._process, self._limits, self._past = process, limits, past
+        self._begin = partial(begin, process, is_session=True)
         self._current: GuestExecution | None = None
         self._gone = GONE
         self._opened_at = asyncio.get_running_loop().time()
+        self._is_beginning = False
 
     async def execute(
         self,
@@ -73,6 +74,8 @@ class JailSession(CodeSession):
     @property
     def idle_since(self) -> float | None:
         """As `Evictable` says."""
+        if self._is_beginning:
+            return None
         return self._opened_at if self._current is None else self._current.ended_at
 
     async def evict(self, why: str) -> None:
@@ -89,23 +92,26 @@ class JailSession(CodeSession):
         await start_ipython(self._begin, backend=backend, facts=facts, limits=self._limits)
 
     async def close(self) -> None:
-        """Kill the child; it is dead when this returns."""
+        """Kill the process, and what runs in it; it is gone, with its files, when this returns."""
         if self._current is not None and not self._current.is_over:
             await self._current.abandon(SandboxCrashed("the session was left while the code ran"))
-        self._child.kill()
-        await self._child.wait_gone()
-        if self._child.output is not None:
-            self._child.output.close()
+        self._process.kill()
+        await self._process.wait_gone()
+        if self._process.output is not None:
+            self._process.output.close()
+            await self._process.wait_gone()
 
     async def _start(self, recording: Recording, on_output: OnOutput | None) -> GuestExecution | FilesExecution:
         self._check_idle()
-        self._current = await self._past.begin(recording, self._begin, on_output)
-        if self._child.output is None:
-            return self._current
-        return FilesExecution(self._current, self._child, recording.limits, is_session=True)
+        self._is_beginning = True
+        try:
+            self._current = await self._past.begin(recording, self._begin, on_output)
+        finally:
+            self._is_beginning = False
+        return with_files(self._current, self._process, recording.limits, is_session=True)
 
     def _check_idle(self) -> None:
-        if self._current is not None and not self._current.is_over:
+        if self._is_beginning or (self._current is not None and not self._current.is_over):
             raise RuntimeError("the previous action of this session has not ended")
-        if self._child.is_dead:
+        if self._process.is_dead:
             raise SandboxCrashed(self._gone, hint=HINT)
