@@ -23,6 +23,7 @@ HatchwayError                      message, hint
 │   └── MissingExtra               the package of that backend is not installed
 ├── SandboxCrashed                 the sandbox's own machinery died, not the code
 ├── TransportError                 the channel to the sandbox broke
+├── ServerUnavailable              an MCP server cannot be reached, or does not answer as one
 └── RoundLimitReached              a model kept writing code past the rounds it had
 
 Three kinds, never mixed: the code failed (`CodeExecutionError`), a tool failed (`ToolError`, seen by the
@@ -241,6 +242,10 @@ class SandboxCrashed(HatchwayError):
 
 class TransportError(HatchwayError):
     """The channel between host and sandbox broke, and not because the code ended."""
+
+
+class ServerUnavailable(HatchwayError):
+    """An MCP server cannot be started or reached, died, or does not answer as one."""
 
 
 class RoundLimitReached(HatchwayError):

@@ -37,6 +37,7 @@ def verdict(
     arguments: Mapping[str, Any],
     *,
     asks_all: bool,
+    read_only: bool = False,
 ) -> Verdict:
     """Deny anywhere wins, then a rule's allow; the rest is asked when somebody asks about everything.
 
@@ -46,10 +47,11 @@ def verdict(
         tool: The name of the tool that is called.
         arguments: The bound arguments, with the tool's defaults filled in, so that leaving one out hides nothing.
         asks_all: An `approve` callback is there and sees every call that no rule settled.
+        read_only: The tool says that it changes nothing.
     """
     if approval == "deny":
         return Verdict("deny", "tool", f"the tool {tool} is switched off")
-    rule = strongest(rules, tool, arguments) if rules else None
+    rule = strongest(rules, tool, arguments, read_only=read_only) if rules else None
     if rule is not None and rule.effect == "deny":
         return Verdict("deny", "rule", rule.reason or f"a rule denies {tool}")
     if rule is not None and rule.effect == "allow":

@@ -32,6 +32,8 @@ class Rule:
     """Pattern per argument; all must match, and an argument the call does not have matches none."""
     reason: str = ""
     """Told to the code when the rule denies."""
+    read_only: bool = False
+    """Whether it speaks about tools only that say of themselves that they change nothing: MCP's `readOnlyHint`."""
 
     def __post_init__(self) -> None:
         if self.effect not in _EFFECTS:
@@ -43,9 +45,9 @@ class Rule:
         """Whether the rule speaks about calls of this tool, with whatever arguments it asks for."""
         return self.tool == "*" or _pattern(self.tool).fullmatch(tool) is not None
 
-    def matches(self, name: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether the rule speaks about this call."""
-        if not self.names(name):
+    def matches(self, name: str, arguments: Mapping[str, Any], *, read_only: bool = False) -> bool:
+        """Whether the rule speaks about this call, of a tool that says whether it changes anything."""
+        if (self.read_only and not read_only) or not self.names(name):
             return False
         return all(key in arguments and self._fits(pattern, arguments[key]) for key, pattern in self.args.items())
 
@@ -56,11 +58,13 @@ class Rule:
         return _pattern(pattern).fullmatch(text) is not None
 
 
-def strongest(rules: Iterable[Rule], tool: str, arguments: Mapping[str, Any]) -> Rule | None:
+def strongest(
+    rules: Iterable[Rule], tool: str, arguments: Mapping[str, Any], *, read_only: bool = False
+) -> Rule | None:
     """Of the rules that match, the one that counts: deny, then allow, then ask."""
     found: dict[str, Rule] = {}
     for rule in rules:
-        if rule.effect not in found and rule.matches(tool, arguments):
+        if rule.effect not in found and rule.matches(tool, arguments, read_only=read_only):
             if rule.effect == "deny":
                 return rule
             found[rule.effect] = rule

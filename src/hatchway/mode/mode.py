@@ -35,6 +35,7 @@ from hatchway.tools.stubs import render_stubs
 if TYPE_CHECKING:
     from hatchway.journal.store import Journal
     from hatchway.mode.runs import DurableRuns
+    from hatchway.tools.mcp.servers import McpServers
 
 
 class CodeMode:
@@ -53,6 +54,8 @@ class CodeMode:
         type_check: Check code against the tools' stubs before it runs, where the sandbox can.
         calls: `"declared"` keeps each tool's own style, `"async"` makes all of them `await tool(...)`.
         on_event: Sees every event of every run.
+        mcp_servers: Entries as in `mcpServers` of a settings file; their tools are `server.tool(…)` in the code. An
+            `McpServers` stays the caller's to close.
 
     Raises:
         InvalidTool: A tool cannot be offered as given, or two share a name.
@@ -72,10 +75,16 @@ class CodeMode:
         type_check: bool = False,
         calls: Literal["declared", "async"] = "declared",
         on_event: Callable[[AgentEvent], None] | None = None,
+        mcp_servers: Mapping[str, Any] | McpServers | None = None,
     ) -> None:
+        self._closing = AsyncExitStack()
         if calls not in ("declared", "async"):
             raise InvalidSetting(f"calls is 'declared' or 'async', not {calls!r}")
-        self.tools = _with_fetch(as_tools(tools), sandbox)
+        self._own_tools = _with_fetch(as_tools(tools), sandbox)
+        self._rules = tuple(rules)
+        self._calls: Literal["declared", "async"] = calls
+        self._is_listed = False
+        self._servers = None if mcp_servers is None else self._closing_servers(mcp_servers)
         self.limits = limits or DEFAULT_LIMITS
         self._given = sandbox
         self._sandbox: CodeSandbox | None = None
@@ -89,10 +98,7 @@ class CodeMode:
         self._approval_seconds = approval_seconds
         self._always: list[Rule] = []
         self._threads = ToolThreads()
-        self._passage = Passage(self.tools, tuple(rules), self._threads, asks_all=approve is not None)
-        self._signatures = tuple(tool.signature(style=calls) for tool in self.tools.values())
-        self._stubs = render_stubs(self.tools.values(), calls)
-        self._closing = AsyncExitStack()
+        self._offer(self._own_tools)
 
     async def run(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -233,7 +239,25 @@ class CodeMode:
     ) -> None:
         await self.aclose()
 
+    def _closing_servers(self, given: Mapping[str, Any] | McpServers) -> McpServers:
+        from hatchway.mode.mcp import mcp_servers
+
+        servers, own = mcp_servers(given)
+        if own is not None:
+            self._closing.push_async_callback(own.aclose)
+        return servers
+
+    def _offer(self, tools: Mapping[str, Tool]) -> None:
+        """Make these the tools of runs that start from now on."""
+        self.tools = dict(tools)
+        self._passage = Passage(self.tools, self._rules, self._threads, asks_all=self._approve is not None)
+        self._signatures = tuple(tool.signature(style=self._calls) for tool in self.tools.values())
+        self._stubs = render_stubs(self.tools.values(), self._calls)
+
     async def _open(self) -> CodeSandbox:
+        if self._servers is not None and (self._servers.is_stale or not self._is_listed):
+            self._offer(as_tools([*self._own_tools.values(), *await self._servers.tools()]))
+            self._is_listed = True
         if self._place is not None and self._durable is None:
             async with self._opening:
                 self._durable = self._durable or await asyncio.to_thread(self._opened_journal, self._place)

@@ -75,7 +75,9 @@ class Passage:
 
     def _verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
         everything = {**self._defaults[tool.name], **arguments}
-        return verdict(tool.approval, self._rules, tool.name, everything, asks_all=self._asks_all)
+        return verdict(
+            tool.approval, self._rules, tool.name, everything, asks_all=self._asks_all, read_only=tool.read_only
+        )
 
     def _looks_at_args(self, name: str) -> bool:
         """Whether a rule decides about calls of this tool by their arguments; otherwise all fare alike."""

@@ -63,6 +63,10 @@ class Tool:
     """Whether its calls must not overlap."""
     timeout: float | None = None
     """Seconds one call may take; None leaves it to the run's limits."""
+    read_only: bool = False
+    """Whether it says of itself that it changes nothing; rules may go by that."""
+    calls: Style = "declared"
+    """How the code calls it when nothing else is asked for: as `func` was defined, or in one way."""
     takes_context: str | None = None
     """The parameter of `func` that takes the `CallContext`; the code does not see it."""
     source: Source | None = field(default=None, repr=False)
@@ -183,6 +187,8 @@ def _check_options(tool: Tool) -> None:
     if tool.approval not in get_args(Approval):
         words = ", ".join(map(repr, get_args(Approval)))
         raise InvalidTool(f"tool {tool.name!r}: approval must be one of {words}, it is {tool.approval!r}")
+    if tool.calls not in get_args(Style):
+        raise InvalidTool(f"tool {tool.name!r}: calls must be one of {', '.join(get_args(Style))}")
     limit = tool.timeout
     if limit is not None and not (type(limit) in (int, float) and limit > 0 and math.isfinite(limit)):
         raise InvalidTool(f"tool {tool.name!r}: timeout must be a number of seconds above 0, it is {limit!r}")
@@ -242,10 +248,11 @@ def as_tools(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
         InvalidTool: One of them is not usable, or two have one name.
     """
     made: dict[str, Tool] = {}
+    spaces: set[str] = set()
     for each in tools:
         if not callable(each):
             raise InvalidTool(f"{each!r:.80} is neither a tool nor a function")
         offered = each if isinstance(each, Tool) else Tool.from_function(each)
-        check_names(offered.name, made)
+        check_names(offered.name, made, spaces)
         made[offered.name] = offered
     return made

@@ -34,18 +34,22 @@ def check_name(name: Any) -> None:
         )
 
 
-def check_names(name: str, others: Collection[str]) -> None:
-    """Refuse a name that does not go together with those of other tools.
+def check_names(name: str, others: Collection[str], spaces: set[str]) -> None:
+    """Refuse a name that does not go together with those of other tools; its namespaces are added to theirs.
 
     Raises:
         InvalidTool: Another has it, or one of the two is a namespace of the other.
     """
     if name in others:
         raise InvalidTool(f"two tools are named {name!r}", hint="give one of them another name=")
-    for other in others:
-        if other.startswith(f"{name}.") or name.startswith(f"{other}."):
-            space = min(name, other, key=len)
-            raise InvalidTool(f"{space!r} is the name of a tool and the namespace of {max(name, other, key=len)!r}")
+    parts = name.split(".")
+    within = {".".join(parts[:n]) for n in range(1, len(parts))}
+    if name in spaces:
+        inner = next(other for other in others if other.startswith(f"{name}."))
+        raise InvalidTool(f"{name!r} is the name of a tool and the namespace of {inner!r}")
+    if clash := next((space for space in within if space in others), None):
+        raise InvalidTool(f"{clash!r} is the name of a tool and the namespace of {name!r}")
+    spaces |= within
 
 
 def _flaw(part: str) -> str:

@@ -84,7 +84,8 @@ def _function(tool: Tool, style: Style, names: Namespace) -> str:
 
 def is_called_async(tool: Tool, style: Style) -> bool:
     """Whether the code awaits the tool in this style."""
-    return tool.is_async if style == "declared" else style == "async"
+    chosen = tool.calls if style == "declared" else style
+    return tool.is_async if chosen == "declared" else chosen == "async"
 
 
 def _note(tool: Tool, names: Namespace) -> str:

@@ -1,0 +1,1 @@
+"""MCP servers as tools: settings in, `Tool`s out. See README.md."""

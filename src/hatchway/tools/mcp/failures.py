@@ -1,0 +1,61 @@
+"""Why a server cannot be had, or refused a call, in words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from mcp.shared.exceptions import MCPError
+
+from hatchway.core.errors import HatchwayError, ServerUnavailable
+from hatchway.tools.mcp.settings import ServerSettings, StdioSettings
+
+
+def unavailable(
+    name: str, settings: ServerSettings, error: BaseException, heard: str, hint: str = ""
+) -> ServerUnavailable:
+    """The error that says why a server cannot be had.
+
+    Args:
+        name: Of the server.
+        settings: Its entry.
+        error: What the SDK raised; groups are looked into.
+        heard: What the server itself said last.
+        hint: What to do about it, where that is known.
+    """
+    own = next((each for each in _leaves(error) if isinstance(each, HatchwayError)), None)
+    if isinstance(own, ServerUnavailable):
+        return own
+    if own is not None:
+        return ServerUnavailable(f"MCP server {name!r}: {own.message}", hint=own.hint)
+    what = f"the command {settings.command!r}" if isinstance(settings, StdioSettings) else settings.url
+    if any(isinstance(each, TimeoutError) for each in _leaves(error)):
+        why = f"no answer within {settings.connect_timeout:g} s"
+        hint = hint or f'set "connect_timeout" of server {name!r} if it is slow to start'
+    else:
+        why = "" if heard else reason(error)
+    told = "; ".join(part for part in (why, heard) if part)
+    return ServerUnavailable(f"MCP server {name!r} ({what}) cannot be reached: {told}", hint=hint)
+
+
+def reason(error: BaseException) -> str:
+    """The errors at the leaves of a group, each once, in one line."""
+    said = dict.fromkeys(str(each).strip() or type(each).__name__ for each in _leaves(error))
+    return "; ".join(said)
+
+
+def refusal(error: Exception) -> str:
+    """What the code is told about a call the server or the SDK refused."""
+    if isinstance(error, MCPError):
+        if "not supported" in str(error) and ("licitation" in str(error) or "ampling" in str(error)):
+            return f"the server wants to ask a person or a model, which code cannot answer: {error}"
+        return f"the server refused the call: {error}"
+    return reason(error)
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast(Any, error).exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

@@ -1,0 +1,90 @@
+"""A server's listed tool as a `Tool`: named `server.tool`, checked by its schema, asked about unless a rule allows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from hatchway.core.errors import InvalidTool
+from hatchway.tools.functions import Tool
+from hatchway.tools.mcp.content import is_wrapped, unwrapped, value_of
+from hatchway.tools.mcp.naming import unique
+from hatchway.tools.mcp.settings import ServerSettings
+
+CallServer = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Calls a tool by its own name; gives the result by its names on the wire."""
+_MAX_DESCRIPTION = 4000
+"""Characters of a description; a server may send megabytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a server lists, as tools."""
+
+    tools: tuple[Tool, ...]
+    """In the server's order."""
+    problems: tuple[str, ...]
+    """What was left out or changed, and why."""
+
+
+def offered(space: str, listed: Sequence[Mapping[str, Any]], settings: ServerSettings, call: CallServer) -> Listing:
+    """The tools of one server.
+
+    Args:
+        space: The server's name in the code.
+        listed: Its tools, by the names on the wire.
+        settings: Its entry.
+        call: Calls one of them.
+    """
+    problems: list[str] = []
+    wanted: dict[str, Mapping[str, Any]] = {}
+    for each in listed:
+        name = str(each["name"])
+        if name in wanted:
+            problems.append(f"{space}: two tools are named {name!r}; the first is offered")
+        elif _is_wanted(name, settings):
+            wanted[name] = each
+    names = unique(wanted)
+    tools = [_tool(f"{space}.{names[name]}", each, settings, call, problems) for name, each in wanted.items()]
+    return Listing(tools=tuple(tools), problems=tuple(problems))
+
+
+def _is_wanted(name: str, settings: ServerSettings) -> bool:
+    included = not settings.include or any(fnmatchcase(name, pattern) for pattern in settings.include)
+    return included and not any(fnmatchcase(name, pattern) for pattern in settings.exclude)
+
+
+def _tool(
+    name: str, listed: Mapping[str, Any], settings: ServerSettings, call: CallServer, problems: list[str]
+) -> Tool:
+    own_name, output = str(listed["name"]), listed.get("outputSchema")
+    wrapped = is_wrapped(output)
+    hints: Mapping[str, Any] = listed.get("annotations") or {}
+
+    async def invoke(**arguments: Any) -> Any:
+        return value_of(await call(own_name, arguments), is_wrapped=wrapped)
+
+    def made(parameters: Any, returns: Any) -> Tool:
+        return Tool(
+            name=name,
+            description=str(listed.get("description") or listed.get("title") or "")[:_MAX_DESCRIPTION],
+            parameters=parameters,
+            returns=returns,
+            func=invoke,
+            calls="sync",
+            approval=settings.approval,
+            read_only=hints.get("readOnlyHint") is True,
+            idempotent=hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True,
+        )
+
+    returns = unwrapped(cast(dict[str, Any], output)) if wrapped else output
+    try:
+        return made(listed.get("inputSchema") or {}, returns)
+    except InvalidTool as e:
+        problems.append(f"{e.message}; its arguments are left to the server to check")
+    try:
+        return made({"type": "object"}, returns)
+    except InvalidTool:
+        return made({"type": "object"}, None)

@@ -1,0 +1,132 @@
+"""An MCP server that misbehaves on request, in plain JSON lines: what no server of good manners can be made to do.
+
+Its first argument says what it lists or how it starts; the name of the tool says what a call does.
+"""
+
+import base64
+import json
+import os
+import sys
+import time
+
+LISTS = sys.argv[1] if len(sys.argv) > 1 else ""
+OBJECT = {"type": "object", "properties": {}}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+INJECTION = '"""\nimport os; os.system("touch injected")\n"""\\'
+tools = [
+    {"name": name, "inputSchema": OBJECT}
+    for name in ("die", "hang", "flood", "garbage", "image", "fail", "ask", "change", "progress", "pid", "huge")
+] + [{"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}]
+cancelled: list[object] = []
+
+
+def send(message: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def text(said: str, **more: object) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": said}], **more}
+
+
+def die() -> None:
+    sys.stderr.write("giving up\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+def flood() -> dict[str, object]:
+    sys.stderr.write("noise " * 1_000_000)
+    return text("still here")
+
+
+def garbage() -> dict[str, object]:
+    sys.stdout.write("this is no JSON\n{\n[]\n")
+    return text("after garbage")
+
+
+def image() -> dict[str, object]:
+    data = base64.b64encode(b"\x89PNG").decode()
+    return {"content": [{"type": "image", "mimeType": "image/png", "data": data}]}
+
+
+def ask() -> dict[str, object]:
+    send({"id": "q1", "method": "elicitation/create", "params": {"message": "?", "requestedSchema": OBJECT}})
+    answer = json.loads(sys.stdin.readline())
+    return text(answer["error"]["message"] if "error" in answer else json.dumps(answer["result"]))
+
+
+def change() -> dict[str, object]:
+    tools.append({"name": "added", "inputSchema": OBJECT})
+    send({"method": "notifications/tools/list_changed"})
+    return text("changed")
+
+
+ACTS = {
+    "die": die,
+    "hang": lambda: None,
+    "flood": flood,
+    "garbage": garbage,
+    "image": image,
+    "ask": ask,
+    "change": change,
+    "fail": lambda: text("no such row", isError=True),
+    "pid": lambda: text(str(os.getpid())),
+    "huge": lambda: text("x" * 5_000_000),
+    "cancelled": lambda: text(json.dumps(cancelled)),
+}
+
+
+def call(name: str, given: dict[str, str], meta: dict[str, object]) -> dict[str, object] | None:
+    if name == "progress":
+        for step in range(8):
+            time.sleep(0.2)
+            told = {"progressToken": meta.get("progressToken"), "progress": step}
+            send({"method": "notifications/progress", "params": told})
+    return ACTS[name]() if name in ACTS else text(given.get("text", name))
+
+
+def listed() -> list[dict[str, object]]:
+    if LISTS == "many":
+        return [{"name": f"tool_{n}", "inputSchema": TEXT} for n in range(5000)]
+    if LISTS == "twice":
+        return [{"name": name, "inputSchema": TEXT} for name in ("a-b", "a_b", "a-b", "from")]
+    if LISTS == "broken":
+        bad = {"type": "object", "properties": {"x": {"type": "strange", "minimum": "no"}}}
+        return [{"name": "echo", "inputSchema": bad}, {"name": "fine", "inputSchema": TEXT}]
+    if LISTS == "code":
+        described = {"type": "object", "properties": {"text": {"type": "string", "description": INJECTION}}}
+        return [{"name": "echo", "description": INJECTION, "inputSchema": described}]
+    return [*tools, {"name": "cancelled", "inputSchema": OBJECT}]
+
+
+def main() -> None:
+    if LISTS == "mute":
+        time.sleep(600)
+    if LISTS == "rubbish":
+        sys.stdout.write("Welcome to my server!\n")
+        sys.stdout.flush()
+        time.sleep(600)
+    if LISTS == "stillborn":
+        sys.exit("no licence found")
+    for line in sys.stdin:
+        asked = json.loads(line)
+        number, params = asked.get("id"), asked.get("params") or {}
+        if asked.get("method") == "initialize":
+            info = {"name": "odd", "version": "1"}
+            about = {"tools": {"listChanged": True}}
+            result = {"protocolVersion": "2025-06-18", "capabilities": about, "serverInfo": info}
+            send({"id": number, "result": result})
+        elif asked.get("method") == "tools/list":
+            send({"id": number, "result": {"tools": listed()}})
+        elif asked.get("method") == "notifications/cancelled":
+            cancelled.append(params.get("requestId"))
+        elif asked.get("method") == "tools/call":
+            answer = call(params["name"], params.get("arguments") or {}, params.get("_meta") or {})
+            if answer is not None:
+                send({"id": number, "result": answer})
+        elif number is not None and "method" in asked:
+            send({"id": number, "error": {"code": -32601, "message": "unknown method"}})
+
+
+main()

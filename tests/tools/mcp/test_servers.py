@@ -1,0 +1,207 @@
+"""MCP servers as tools: lists, calls, crashes, floods and lies, with a server that misbehaves on request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchway.core.errors import InvalidSetting, ServerUnavailable, ToolError
+from hatchway.tools.functions import Tool
+from hatchway.tools.mcp.servers import McpServers
+from hatchway.tools.stubs import render_stubs
+
+pytestmark = pytest.mark.anyio
+ODD = str(Path(__file__).with_name("odd_server.py"))
+
+
+def odd(lists: str = "", **settings: Any) -> dict[str, Any]:
+    return {"odd": {"command": sys.executable, "args": [ODD, lists], "connect_timeout": 100, **settings}}
+
+
+async def called(servers: McpServers, name: str, **arguments: Any) -> Any:
+    tools = {tool.name: tool for tool in await servers.tools()}
+    return await tools[f"odd.{name}"].func(**arguments)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_one_connection_serves_all_calls_and_its_process_ends_with_it() -> None:
+    async with McpServers(odd()) as servers:
+        pids = await asyncio.gather(*(called(servers, "pid") for _ in range(5)))
+        assert len(set(pids)) == 1
+        assert await called(servers, "echo", text="ä\u2028\n") == "ä\u2028\n"
+    assert not is_alive(int(pids[0]))
+
+
+async def test_nothing_is_started_before_it_is_needed() -> None:
+    async with McpServers(odd()) as servers:
+        assert servers.is_stale
+        assert servers.connection("odd").starts == 0
+
+
+async def test_a_server_that_dies_during_a_call_fails_that_call_and_is_started_again() -> None:
+    async with McpServers(odd()) as servers:
+        before = await called(servers, "pid")
+        with pytest.raises(ToolError) as raised:
+            await called(servers, "die")
+        assert raised.value.message == (
+            "the MCP server 'odd' died during the call; exit code 3; its last words: giving up"
+        )
+        assert await called(servers, "pid") != before
+        assert servers.connection("odd").starts == 2
+
+
+async def test_a_call_without_an_answer_ends_and_is_cancelled_on_the_server() -> None:
+    async with McpServers(odd(timeout=0.5)) as servers:
+        await servers.tools()
+        with pytest.raises(ToolError, match=r"^odd\.hang did not answer within 0\.5 s\nset \"timeout\""):
+            await called(servers, "hang")
+        task = asyncio.create_task(called(servers, "hang"))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert len(json.loads(await called(servers, "cancelled"))) == 2
+
+
+async def test_progress_keeps_a_slow_call_alive() -> None:
+    async with McpServers(odd(timeout=1.2)) as servers:
+        assert await called(servers, "progress") == "progress"
+
+
+@pytest.mark.parametrize(("tool", "value"), [("flood", "still here"), ("garbage", "after garbage")])
+async def test_noise_does_not_hurt(tool: str, value: str) -> None:
+    async with McpServers(odd()) as servers:
+        assert await called(servers, tool) == value
+        assert await called(servers, "echo", text="well") == "well"
+
+
+async def test_what_comes_back() -> None:
+    async with McpServers(odd()) as servers:
+        assert await called(servers, "image") == {"type": "image", "mime_type": "image/png", "data": b"\x89PNG"}
+        assert len(await called(servers, "huge")) == 5_000_000
+        with pytest.raises(ToolError, match=r"^no such row$"):
+            await called(servers, "fail")
+        assert "not supported" in await called(servers, "ask")
+
+
+async def test_a_changed_list_is_read_again() -> None:
+    async with McpServers(odd()) as servers:
+        await called(servers, "change")
+        while not servers.is_stale:  # the notification is handled beside the answer
+            await asyncio.sleep(0.01)
+        assert "odd.added" in [tool.name for tool in await servers.tools()]
+
+
+async def test_five_thousand_tools() -> None:
+    async with McpServers(odd("many")) as servers:
+        tools = await servers.tools()
+        assert len(tools) == 5000
+        assert await tools[4999].func(text="last") == "last"
+
+
+async def test_names_that_clash_or_are_keywords() -> None:
+    async with McpServers(odd("twice")) as servers:
+        assert [tool.name for tool in await servers.tools()] == ["odd.a_b", "odd.a_b_2", "odd.from_"]
+
+
+async def test_a_schema_that_is_none_leaves_the_arguments_to_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    async with McpServers(odd("broken")) as servers:
+        tools: list[Tool] = await servers.tools()
+        assert [tool.name for tool in tools] == ["odd.echo", "odd.fine"]
+        assert tools[0].bind((), {"x": [1]}) == {"x": [1]}
+        assert "its arguments are left to the server to check" in caplog.text
+
+
+async def test_a_description_stays_a_description(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with McpServers(odd("code")) as servers:
+        exec(compile(render_stubs(await servers.tools()), "stubs", "exec"), {})
+    assert not (tmp_path / "injected").exists()
+
+
+@pytest.mark.parametrize(
+    ("lists", "settings", "said"),
+    [
+        ("mute", {"connect_timeout": 1}, "no answer within 1 s"),
+        ("rubbish", {"connect_timeout": 2}, "it wrote what is no MCP message: 'Welcome to my server!'"),
+        ("stillborn", {}, "exit code 1; its last words: no licence found"),
+        ("", {"command": "no-such-program"}, "'no-such-program' cannot be started: No such file or directory"),
+    ],
+)
+async def test_servers_that_cannot_be_had(lists: str, settings: dict[str, Any], said: str) -> None:
+    async with McpServers(odd(lists, **settings)) as servers:
+        with pytest.raises(ServerUnavailable) as raised:
+            await servers.tools()
+    assert said in raised.value.message
+
+
+async def test_an_optional_server_is_done_without() -> None:
+    entries = odd("stillborn", optional=True) | {"other": odd()["odd"]}
+    async with McpServers(entries) as servers:
+        assert {tool.name.split(".")[0] for tool in await servers.tools()} == {"other"}
+        assert "no licence found" in servers.problems["odd"]
+        assert not servers.is_stale
+
+
+@pytest.mark.parametrize(("path", "said"), [("/missing", "HTTP 404 Not Found"), ("/empty", "")])
+async def test_http_refusals(web: Any, path: str, said: str) -> None:
+    async with McpServers({"far": {"url": f"{web.url}{path}", "connect_timeout": 20}}) as servers:
+        with pytest.raises(ServerUnavailable) as raised:
+            await servers.tools()
+    assert said in raised.value.message
+
+
+async def test_a_certificate_nobody_signed(secure_web: Any) -> None:
+    async with McpServers({"far": {"url": secure_web.url, "connect_timeout": 20}}) as servers:
+        with pytest.raises(ServerUnavailable) as raised:
+            await servers.tools()
+    assert "TLS failed" in raised.value.message
+    assert raised.value.hint == 'set its "ca_file" to the certificate that signed the server\'s'
+
+
+async def test_nobody_there() -> None:
+    async with McpServers({"far": {"url": "http://127.0.0.1:9/mcp", "connect_timeout": 20}}) as servers:
+        with pytest.raises(ServerUnavailable, match="no connection"):
+            await servers.tools()
+
+
+def test_settings_tell_all_missing_variables_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HATCHWAY_SET", "yes")
+    entries = {
+        "a": {"command": "x", "env": {"K": "${HATCHWAY_NOT_1}", "L": "${HATCHWAY_SET}"}},
+        "b": {"url": "https://e.test/mcp", "headers": {"Authorization": "Bearer ${HATCHWAY_NOT_2}"}},
+    }
+    with pytest.raises(InvalidSetting, match=r"not set: HATCHWAY_NOT_1, HATCHWAY_NOT_2\n"):
+        McpServers(entries)
+    filled = McpServers({"a": {"command": "${HATCHWAY_NOT:-sh}", "args": ["${HATCHWAY_SET}"]}}).settings["a"]
+    assert (getattr(filled, "command", ""), getattr(filled, "args", ())) == ("sh", ("yes",))
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({}, "an entry has either a command or a url"),
+        ({"command": "x", "url": "https://e.test"}, "an entry has either a command or a url"),
+        ({"command": "x", "arg": []}, "arg: Extra inputs are not permitted"),
+        ({"url": "ftp://e.test"}, "url: String should match pattern"),
+        ({"command": "x", "timeout": 0}, "timeout: Input should be greater than 0"),
+        ({"command": "x", "sandbox": {"reads": []}}, "sandbox.reads: Extra inputs are not permitted"),
+    ],
+)
+def test_settings_that_are_not_valid(entry: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidSetting) as raised:
+        McpServers({"one": entry})
+    assert raised.value.message.startswith("MCP server 'one': ")
+    assert said in raised.value.message
