@@ -188,8 +188,8 @@ def _fill(path: Path, gigabytes: float) -> None:
         journal.begin("f" * 32, RunHead(code="1"), sandbox="process", tier="process").interrupted()
     db = sqlite3.connect(path)
     head = db.execute("SELECT head FROM runs").fetchone()[0]
-    body, per_run = '{"value":"' + "x" * 2_000 + '"}', 50
-    for number in range(int(gigabytes * 1e9 / (per_run * 2_100))):
+    body, per_run = '{"value":"' + "x" * 1_900 + '"}', 50
+    for number in range(int(gigabytes * 1e9 / (per_run * 2_150))):
         run_id = f"{number:032x}"
         db.execute(
             "INSERT INTO runs (run_id, place, state, epoch, sandbox, tier, started_at, updated_at, ended_at, head)"

@@ -52,10 +52,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Generator[Lab]:
     running.close()
 
 
-@pytest.fixture(params=["process", "jail", "landlock", "monty"])
+@pytest.fixture(params=["process", "jail", "landlock", "container", "monty"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """What a job says about where it runs."""
     name = request.param
+    if name == "container":
+        return in_containers(request.getfixturevalue("private_engine"), tmp_path)
     found = availability("jail" if name == "landlock" else name)
     if found.state != "usable" or (name == "jail" and found.tier != "namespaces"):
         pytest.skip(f"{name}: {found.reason}")
@@ -63,6 +65,13 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     if name == "landlock":
         told["python"] = open_python()
     return told
+
+
+def in_containers(engine: str, folder: Path) -> dict[str, Any]:
+    """Containers in the private engine, which are shown an empty folder so that files come back."""
+    shown = folder / "shown"
+    shown.mkdir(mode=0o755)
+    return {"sandbox": "container", "folder": str(shown), "env": {"DOCKER_HOST": engine}}
 
 
 def open_python() -> str | None:

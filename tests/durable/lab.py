@@ -163,6 +163,7 @@ async def resumed(mode: CodeMode, run_id: str, effects: Effects) -> Any:
 
 
 def sandbox_of(job: dict[str, Any]) -> Any:
+    from hatchway.sandboxes.container import ContainerSandbox
     from hatchway.sandboxes.jail import JailSandbox
 
     match job["sandbox"]:
@@ -170,6 +171,8 @@ def sandbox_of(job: dict[str, Any]) -> Any:
             return JailSandbox(tier="namespaces", workspace_root=job["folder"], spares=0)
         case "landlock":
             return JailSandbox(tier="landlock", python=job["python"], spares=0)
+        case "container":
+            return ContainerSandbox(workspace_root=job["folder"], spares=0)
         case name:
             return name
 
@@ -192,6 +195,7 @@ def main() -> None:
     """Serve jobs; each line is a list of jobs that run at once."""
     import hatchway.mode.durable
     import hatchway.mode.runs
+    import hatchway.sandboxes.container
     import hatchway.sandboxes.jail
     import hatchway.sandboxes.process  # noqa: F401
 

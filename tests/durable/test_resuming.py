@@ -21,7 +21,7 @@ from hatchway import (
     Rule,
     tool,
 )
-from hatchway.core.errors import InvalidSetting, ReplayDiverged, RunTaken, UnknownRun
+from hatchway.core.errors import InvalidSetting, ReplayDiverged, RunTaken, UnknownRun, ValueNotPortable
 from hatchway.core.events import AgentEvent, CallStarted, CodeExecutionOutputChunk, RunResumed, ToolOutput
 from hatchway.journal.redaction import Redact
 from hatchway.journal.store import Journal
@@ -363,6 +363,28 @@ async def test_sessions_are_had_again(world: World, sandbox: str) -> None:
         async with mode.session(session_id=session_id) as session:
             assert (await session.run("[x, y, log]")).output == [2, 3, ["a", "b"]]
     assert world.paid == [1, 2]
+
+
+async def test_a_session_is_had_by_one_and_only_whole(world: World) -> None:
+    async with world.mode("process") as mode:
+        async with mode.session() as session:
+            await session.run("x = 1")
+            with pytest.raises(ValueNotPortable):  # it never began: it has no place among the actions
+                await session.run("1", inputs={"f": object()})
+            await session.run("x += 1")
+            async with world.mode("process") as other:
+                with pytest.raises(RunTaken, match=f"^session {session.session_id} is being driven by somebody else\n"):
+                    async with other.session(session_id=session.session_id):
+                        pass
+        async with mode.session(session_id=session.session_id) as again:
+            assert (await again.run("x")).output == 2
+        with pytest.raises(CheckpointRefused, match="no action of a session nothing is in the journal"):
+            async with mode.session(session_id="nothing"):
+                pass
+        mode.journal.prune(keep=2)
+        with pytest.raises(CheckpointRefused, match="are missing from the journal: they were pruned, or not stored"):
+            async with mode.session(session_id=session.session_id):
+                pass
 
 
 async def test_rules_still_win(world: World) -> None:

@@ -222,6 +222,35 @@ async def test_prune_drops_ended_runs_only(open_journal: Open) -> None:
     assert journal.entries("run4") == []
 
 
+async def test_prune_keeps_what_an_open_action_builds_on(open_journal: Open) -> None:
+    journal = open_journal()
+    for i, (session, is_ended) in enumerate([("s1", True), ("s1", True), ("s1", False), ("s2", True), ("", True)]):
+        book = journal.begin(f"run{i}", HEAD, sandbox="process", tier="process", session_id=session, place=i % 3)
+        if is_ended:
+            await book.ended(ExecutionResult())
+        else:
+            await book.paused("paused", None)
+        book.give_back()
+    assert journal.prune(keep=0).runs == 2
+    assert sorted(r.run_id for r in journal.runs()) == ["run0", "run1", "run2"]
+    await journal.take("run2").ended(ExecutionResult())
+    assert journal.prune(keep=0).runs == 3
+
+
+@pytest.mark.parametrize("small_pages", [0, 16_000])
+async def test_prune_gives_the_room_back(tmp_path: Path, small_pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hatchway.journal.sqlite._SMALL_PAGES", small_pages)
+    path = tmp_path / "journal.db"
+    with Journal(path) as journal, Journal(path) as other:
+        for i in range(40):
+            book = other.begin(f"run{i}", HEAD, sandbox="process", tier="process")
+            await book.ended(ExecutionResult(output="x" * 50_000))
+            book.give_back()
+        assert journal.prune(keep=2).runs == 38
+        assert [r.run_id for r in other.runs()] == ["run39", "run38"]
+    assert path.stat().st_size < 400_000
+
+
 async def test_a_journal_past_its_size_drops_ended_runs(open_journal: Open) -> None:
     journal = open_journal()
     for i in range(3):

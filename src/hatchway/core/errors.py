@@ -210,12 +210,13 @@ class UnknownRun(HatchwayError, KeyError):
 
 
 class RunTaken(HatchwayError):
-    """Somebody else drives this run: another process, or another task of this one."""
+    """Somebody else drives this run or has this session: another process, or another task of this one."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, *, what: str = "run") -> None:
+        hint = f"wait for it to end, pause or die; follow it with `hatchway show -f {run_id}`"
         super().__init__(
-            f"run {run_id} is being driven by somebody else",
-            hint="wait for it to end, pause or die; follow it with `hatchway show -f " + run_id + "`",
+            f"{what} {run_id} is being driven by somebody else",
+            hint=hint if what == "run" else "wait until it is closed, or open a new one",
         )
         self.run_id = run_id
 

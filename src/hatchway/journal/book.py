@@ -11,7 +11,7 @@ from hatchway.core.errors import HatchwayError, RunTaken
 from hatchway.core.results import ExecutionResult
 from hatchway.journal.database import Database
 from hatchway.journal.entries import EntryKind, RunState, decision_body, ending_text, to_text
-from hatchway.journal.writer import Change, Writer
+from hatchway.journal.writer import Change, Line, Writer
 
 if TYPE_CHECKING:
     from hatchway.journal.store import Journal
@@ -30,8 +30,13 @@ class RunBook:
         self.epoch = epoch
         """The epoch in which this book writes."""
         self._journal, self._writer = journal, writer
+        self._line = Line()
         self._n = last_n
         self._is_back = False
+
+    def enter(self, change: Change) -> None:
+        """The run's own row, which all of its log builds on."""
+        self._writer.put(change, self._line)
 
     async def take_up(self) -> None:
         """Begin a new epoch: whoever wrote before can write no more.
@@ -51,8 +56,8 @@ class RunBook:
                 raise RunTaken(self.run_id)
             db.execute("UPDATE checkpoints SET used_at = ? WHERE run_id = ?", (now, self.run_id))
 
-        self._writer.put(begin)
-        await self._writer.written(self._entry("resumed", "", {"epoch": self.epoch}))
+        self._writer.put(begin, self._line)
+        await self._writer.written(self._entry("resumed", "", {"epoch": self.epoch}), self._line)
 
     async def started(self, call_id: str, body: Mapping[str, Any]) -> None:
         """The intent of a call; the tool may run once this returns.
@@ -61,11 +66,11 @@ class RunBook:
             RunTaken: Somebody else took the run up: the tool must not run.
             JournalError: It cannot be stored: the tool must not run.
         """
-        await self._writer.written(self._entry("started", call_id, body))
+        await self._writer.written(self._entry("started", call_id, body), self._line)
 
     def note(self, kind: EntryKind, call_id: str, body: Mapping[str, Any], *, is_lazy: bool = False) -> None:
         """An entry that nobody waits for; it is stored before whatever comes next."""
-        self._writer.put(self._entry(kind, call_id, body), is_lazy=is_lazy)
+        self._writer.put(self._entry(kind, call_id, body), self._line, is_lazy=is_lazy)
 
     def decided(self, call_id: str, decision: Decision, by: str) -> None:
         """Somebody decided about a call."""
@@ -86,21 +91,21 @@ class RunBook:
                     (self.run_id, epoch, now, checkpoint),
                 )
 
-        await self._writer.written(_both(self._entry("paused", "", {"state": state}), store))
+        await self._writer.written(_both(self._entry("paused", "", {"state": state}), store), self._line)
 
     async def ended(self, end: ExecutionResult | HatchwayError) -> None:
         """The run is over, and how."""
         state: RunState = "done" if isinstance(end, ExecutionResult) else "failed"
         entry = self._entry("ended", "", {"state": state})
-        await self._writer.written(_both(entry, self._ending(state, ending_text(end))))
+        await self._writer.written(_both(entry, self._ending(state, ending_text(end))), self._line)
 
     def interrupted(self) -> None:
         """The host failed or the run was cancelled; it can be resumed."""
-        self._writer.put(self._ending("interrupted", None))
+        self._writer.put(self._ending("interrupted", None), self._line)
 
     def sync(self) -> None:
         """Wait until everything is stored; blocks."""
-        self._writer.write(lambda db: None)
+        self._writer.write(lambda db: None, self._line)
 
     def give_back(self) -> None:
         """Let others take the run. Legal twice."""

@@ -92,8 +92,15 @@ def from_text(text: str) -> Any:
     """
     try:
         return codec.loads(text.encode("ascii"))
-    except (codec.Malformed, UnicodeError) as e:
-        raise JournalError(f"an entry of the journal is damaged: {e}") from e
+    except (codec.Malformed, UnicodeError, AttributeError) as e:
+        raise damaged("an entry", e) from e
+
+
+def damaged(what: str, error: Exception) -> JournalError:
+    """Something in a journal is not what was written there."""
+    return JournalError(
+        f"the journal is damaged: {what} cannot be read: {error!r}", hint="begin another: --journal PATH"
+    )
 
 
 def head_text(head: RunHead) -> str:
@@ -110,7 +117,7 @@ def head_of(text: str) -> RunHead:
         known["limits"] = Limits(**known["limits"])
         return RunHead(**known)
     except (TypeError, KeyError, ValueError) as e:
-        raise JournalError(f"the head of a run is not readable: {e}") from e
+        raise damaged("the head of a run", e) from e
 
 
 def call_body(call: FunctionCall) -> dict[str, Any]:
@@ -164,11 +171,19 @@ def ending_text(end: ExecutionResult | HatchwayError) -> str:
 
 
 def ending_of(text: str) -> ExecutionResult | HatchwayError:
-    """How a run ended, of a stored form."""
+    """How a run ended, of a stored form.
+
+    Raises:
+        JournalError: It is none: the journal was damaged.
+    """
     known = cast("dict[str, Any]", from_text(text))
-    if "error" in known:
-        return _error_of(known["error"])
-    told: dict[str, Any] = known["result"]
+    try:
+        return _error_of(known["error"]) if "error" in known else _result_of(known["result"])
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise damaged("the end of a run", e) from e
+
+
+def _result_of(told: dict[str, Any]) -> ExecutionResult:
     told["usage"] = Usage(**told["usage"])
     told |= {name: _exec_files(told[name]) for name in _FILES}
     return ExecutionResult(**told)

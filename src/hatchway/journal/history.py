@@ -8,7 +8,7 @@ from typing import Any
 
 from hatchway.core.calls import CallRecord, CallState, FunctionCall
 from hatchway.core.decisions import Decision
-from hatchway.journal.entries import Entry, call_of, decision_of
+from hatchway.journal.entries import Entry, call_of, damaged, decision_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +91,17 @@ class History:
         return history
 
     def add(self, entry: Entry) -> None:
-        """Take in the next entry."""
+        """Take in the next entry.
+
+        Raises:
+            JournalError: It is none that was ever written: the journal was damaged.
+        """
+        try:
+            self._add(entry)
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            raise damaged(f"entry {entry.n} ({entry.kind}) of a run", e) from e
+
+    def _add(self, entry: Entry) -> None:
         self.last_n = entry.n
         match entry.kind:
             case "output":

@@ -6,11 +6,14 @@ import fcntl
 import hashlib
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from hatchway.journal.database import Database
+from hatchway.core.errors import JournalError
+from hatchway.journal.database import Row
+from hatchway.journal.postgres import PostgresDatabase
 
 
 class Locks(Protocol):
@@ -91,10 +94,15 @@ class FileLocks:
     def _opened(self, run_id: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            return os.open(self._path(run_id), flags, 0o600)
-        except FileNotFoundError:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return os.open(self._path(run_id), flags, 0o600)
+            try:
+                return os.open(self._path(run_id), flags, 0o600)
+            except FileNotFoundError:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                return os.open(self._path(run_id), flags, 0o600)
+        except OSError as e:
+            raise JournalError(
+                f"a run of the journal cannot be locked: {e}", hint=f"see that {self._folder} can be written"
+            ) from e
 
 
 def _is_same(fd: int, path: Path) -> bool:
@@ -107,7 +115,7 @@ def _is_same(fd: int, path: Path) -> bool:
 class AdvisoryLocks:
     """PostgreSQL's advisory locks, held by a connection of their own: the server ends them with it."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: PostgresDatabase) -> None:
         self._db = db
         self._held: set[str] = set()
         self._lock = threading.Lock()
@@ -117,7 +125,7 @@ class AdvisoryLocks:
         with self._lock:
             if run_id in self._held:  # the server would count it as taken twice by the same holder
                 return False
-            taken = bool(self._db.query("SELECT pg_try_advisory_lock(?)", (_number(run_id),))[0][0])
+            taken = self._try(run_id)
             if taken:
                 self._held.add(run_id)
             return taken
@@ -127,20 +135,33 @@ class AdvisoryLocks:
         with self._lock:
             if run_id in self._held:
                 self._held.discard(run_id)
-                self._db.query("SELECT pg_advisory_unlock(?)", (_number(run_id),))
+                self._ask("SELECT pg_advisory_unlock(?)", (_number(run_id),))
 
     def is_free(self, run_id: str) -> bool:
         """As `Locks` says."""
         high, low = _number(run_id) >> 32 & 0xFFFFFFFF, _number(run_id) & 0xFFFFFFFF
         asked = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = ? AND objid = ? AND objsubid = 1"
         with self._lock:
-            return not self._db.query(asked, (high, low))
+            return run_id not in self._held and not self._ask(asked, (high, low))
 
     def close(self) -> None:
         """As `Locks` says."""
         with self._lock:
             self._held.clear()
             self._db.close()
+
+    def _try(self, run_id: str) -> bool:
+        return bool(self._ask("SELECT pg_try_advisory_lock(?)", (_number(run_id),))[0][0])
+
+    def _ask(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """Ask the server; when it was started anew, all locks are asked for anew. One that is lost is not noticed
+        here: the epoch keeps its run from writing."""
+        known = self._db.connections
+        rows = self._db.query(sql, parameters)
+        if self._db.connections != known:
+            for run_id in self._held:
+                self._try(run_id)
+        return rows
 
 
 def _number(run_id: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from hatchway.core.errors import JournalError, MissingExtra
 from hatchway.journal.database import Row
@@ -22,39 +22,37 @@ class PostgresDatabase:
             import psycopg
         except ImportError as e:
             raise MissingExtra("the PostgreSQL driver psycopg", "postgres") from e
-        try:
-            self._db = psycopg.connect(url, autocommit=True)
-        except psycopg.Error as e:
-            raise JournalError(f"the journal's database cannot be reached: {_told(e)}", hint="see that it runs") from e
+        self._url = url
+        self._error: type[Exception] = psycopg.Error
         self._known: dict[str, str] = {}
+        self.connections = 0
+        self._db = self._connected()
 
     def begin(self) -> None:
-        """As `Database` says."""
-        self._db.execute("BEGIN")
+        """As `Database` says; a server that was started anew is asked again."""
+        self._ask("BEGIN", (), is_first=True)
 
     def begin_alone(self) -> None:
         """As `Database` says."""
         self.begin()
-        self._db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+        self._ask("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
 
     def commit(self) -> None:
         """As `Database` says."""
-        self._db.execute("COMMIT")
+        self._ask("COMMIT", ())
 
     def rollback(self) -> None:
         """As `Database` says."""
-        from psycopg.pq import TransactionStatus
-
-        if self._db.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
-            self._db.execute("ROLLBACK")
+        if self._is_within():
+            self._ask("ROLLBACK", ())
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """As `Database` says."""
-        return self._db.execute(self._own(sql), parameters).rowcount
+        return self._ask(self._own(sql), parameters).rowcount
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """As `Database` says."""
-        return self._db.execute(self._own(sql), parameters).fetchall()
+        return self._ask(self._own(sql), parameters, is_first=not self._is_within()).fetchall()
 
     def has_table(self, name: str) -> bool:
         """As `Database` says."""
@@ -68,7 +66,7 @@ class PostgresDatabase:
     def shrink(self) -> None:
         """As `Database` says."""
         for table in ("log", "runs", "checkpoints"):
-            self._db.execute(cast(Any, f"VACUUM {table}"))
+            self._ask(f"VACUUM {table}", ())
 
     def tidy(self) -> None:
         """As `Database` says; the server does that itself."""
@@ -76,6 +74,33 @@ class PostgresDatabase:
     def close(self) -> None:
         """As `Database` says."""
         self._db.close()
+
+    def _connected(self) -> Any:
+        import psycopg
+
+        self.connections += 1
+        try:
+            return psycopg.connect(self._url, autocommit=True)
+        except psycopg.Error as e:
+            raise JournalError(f"the journal's database cannot be reached: {_told(e)}", hint="see that it runs") from e
+
+    def _ask(self, sql: Any, parameters: Sequence[Any], *, is_first: bool = False) -> Any:
+        """Send a statement; the first one of a transaction is sent again when the connection turns out to be dead."""
+        for is_last in (not is_first, True):
+            try:
+                return self._db.execute(sql, parameters)
+            except self._error as e:
+                if self._db.closed and not is_last:
+                    self._db = self._connected()
+                    continue
+                hint = "see that it runs; runs that were stopped by it can be resumed"
+                raise JournalError(f"the journal's database: {_told(e)}", hint=hint) from e
+        raise AssertionError("the second time is the last")
+
+    def _is_within(self) -> bool:
+        from psycopg.pq import TransactionStatus
+
+        return self._db.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
     def _own(self, sql: str) -> Any:
         own = self._known.get(sql)

@@ -1,13 +1,21 @@
-"""Pruning: ended runs are dropped, oldest first. A run that has not ended is never dropped."""
+"""Pruning: ended runs are dropped, oldest first. A run that has not ended is never dropped, nor what it builds on."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hatchway.journal.database import Database
 
-_ENDED = "state IN ('done', 'failed')"
+AT_ONCE_BYTES, AT_ONCE_RUNS = 4 * 1024**2, 200
+"""What one transaction drops: those who write calls meanwhile wait for no more than that."""
+REST_SECONDS = 0.005
+"""Between two of them, so that others have their turn: SQLite has no queue."""
+_ENDED = (
+    "state IN ('done', 'failed') AND NOT EXISTS (SELECT 1 FROM runs AS other"
+    " WHERE other.session_id = runs.session_id AND other.state NOT IN ('done', 'failed'))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +41,37 @@ def pruned(
         doomed += [row[0] for row in db.query(asked, (keep,))]
     if max_bytes is not None:
         doomed += _over(db, max_bytes)
-    doomed = list(dict.fromkeys(doomed))
-    freed = sum(_size(db, run_id) for run_id in doomed)
-    for run_id in () if dry_run else doomed:
-        for table in ("log", "checkpoints", "rules", "runs"):
-            db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
-    return Pruned(len(doomed), freed)
+    sizes = {run_id: _size(db, run_id) for run_id in doomed}
+    for batch in () if dry_run else _batches(sizes):
+        _drop(db, batch)
+    return Pruned(len(sizes), sum(sizes.values()))
+
+
+def _batches(sizes: dict[str, int]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    taken = 0
+    for run_id, size in sizes.items():
+        batch.append(run_id)
+        taken += size
+        if taken >= AT_ONCE_BYTES or len(batch) >= AT_ONCE_RUNS:
+            yield batch
+            batch, taken = [], 0
+            time.sleep(REST_SECONDS)
+    if batch:
+        yield batch
+
+
+def _drop(db: Database, batch: Sequence[str]) -> None:
+    db.begin()
+    try:
+        for run_id in batch:
+            if db.execute(f"DELETE FROM runs WHERE run_id = ? AND {_ENDED}", (run_id,)):
+                for table in ("log", "checkpoints", "rules"):
+                    db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+        db.commit()
+    except BaseException:
+        db.rollback()
+        raise
 
 
 def _over(db: Database, max_bytes: int) -> list[str]:

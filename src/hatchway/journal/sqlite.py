@@ -16,6 +16,13 @@ Durability = Literal["normal", "full"]
 """`normal` survives the death of the process, `full` also a power cut, for an fsync per commit."""
 BUSY_SECONDS = 10.0
 """How long a commit waits for another process's."""
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_SMALL_PAGES = 16_000
+"""What is left is rewritten as a whole when it is no more than that: about a second."""
+_SHRINK_SECONDS, _SHRINK_PAGES, _REST_SECONDS = 3.0, 100, 0.005
+"""Otherwise: how long at most, pages in one transaction, and the time others have for theirs before the next."""
 _TIDY_PAGES = 500
 _BACKSTOP_PAGES = 20_000
 """Pages after which the WAL is written back even if the writer never rests."""
@@ -35,36 +42,46 @@ class SqliteDatabase:
 
     def __init__(self, path: str, *, durability: Durability = "normal", is_patient: bool = True) -> None:
         self._path = path
-        seconds = BUSY_SECONDS if is_patient else 0.0
+        self._patience = seconds = BUSY_SECONDS if is_patient else 0.0
         try:
             _make_private(path)
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=seconds)
-            self._set_up(durability, _BACKSTOP_PAGES if is_patient else 0)
         except (OSError, sqlite3.Error) as e:
-            raise JournalError(f"the journal {path} cannot be opened: {e}", hint="see that it is a file of ours") from e
+            raise _told(path, "opened", e) from e
+        try:
+            self._set_up(durability, _BACKSTOP_PAGES if is_patient else 0)
+        except sqlite3.Error as e:
+            self._db.close()
+            raise _told(path, "opened", e) from e
 
     def begin(self) -> None:
         """As `Database` says; the lock is taken at once, so that nothing written can be refused later."""
-        self._db.execute("BEGIN IMMEDIATE")
+        self.execute("BEGIN IMMEDIATE")
 
     begin_alone = begin
 
     def commit(self) -> None:
         """As `Database` says."""
-        self._db.execute("COMMIT")
+        self.execute("COMMIT")
 
     def rollback(self) -> None:
         """As `Database` says."""
         if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+            self.execute("ROLLBACK")
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """As `Database` says."""
-        return self._db.execute(sql, parameters).rowcount
+        try:
+            return self._db.execute(sql, parameters).rowcount
+        except sqlite3.Error as e:
+            raise _told(self._path, "written", e) from e
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """As `Database` says."""
-        return self._db.execute(sql, parameters).fetchall()
+        try:
+            return self._db.execute(sql, parameters).fetchall()
+        except sqlite3.Error as e:
+            raise _told(self._path, "read", e) from e
 
     def has_table(self, name: str) -> bool:
         """As `Database` says."""
@@ -79,8 +96,22 @@ class SqliteDatabase:
 
     def shrink(self) -> None:
         """As `Database` says."""
-        self._db.execute("PRAGMA incremental_vacuum").fetchall()
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        pages, free = (self.query(f"PRAGMA {what}")[0][0] for what in ("page_count", "freelist_count"))
+        if pages - free <= _SMALL_PAGES:
+            self.query("VACUUM")
+        else:
+            self._shrink_slowly()
+        self.query("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _shrink_slowly(self) -> None:
+        """Page by page takes long: what is not given back in time is used by the runs to come."""
+        deadline = time.monotonic() + _SHRINK_SECONDS
+        while time.monotonic() < deadline and self.query("PRAGMA freelist_count")[0][0]:
+            try:
+                self._db.executescript(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})")  # `execute` gives back one page
+            except sqlite3.Error as e:
+                raise _told(self._path, "written", e) from e
+            time.sleep(_REST_SECONDS)
 
     def tidy(self) -> None:
         """Write the WAL back, once there is something to write: a commit that has to wait for it would be slow."""
@@ -95,14 +126,15 @@ class SqliteDatabase:
         self._db.close()
 
     def _set_up(self, durability: Durability, checkpoint_pages: int) -> None:
-        for attempt in range(100):
+        deadline = time.monotonic() + self._patience
+        while True:
             try:
-                if self.query("PRAGMA journal_mode")[0][0] != "wal":
+                if self._db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                     self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts only before the first table
                     self._db.execute("PRAGMA journal_mode = WAL").fetchall()
                 break
-            except sqlite3.OperationalError:  # another process switches just now, and the timeout is not asked
-                if attempt == 99:
+            except sqlite3.OperationalError as e:  # another process switches just now, and the timeout is not asked
+                if not _is(e, *_LOCKED) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
         self._db.execute(f"PRAGMA synchronous = {durability.upper()}")
@@ -115,3 +147,27 @@ def _make_private(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         pass
+
+
+def _is(error: Exception, *codes: int) -> bool:
+    """Whether SQLite's own code, without what refines it, is one of these."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in codes
+
+
+def _told(path: str, what: str, error: Exception) -> JournalError:
+    """What went wrong with the file, and what to do."""
+    if _is(error, *_LOCKED):
+        return JournalError(
+            f"the journal {path} is held by another program, for more than {BUSY_SECONDS:g} s",
+            hint=f"see who has it (fuser -v {path}) and end that; runs that were stopped by it can be resumed",
+        )
+    if _is(error, *_FULL) or isinstance(error, OSError):
+        hint = "see that its folder can be written and has room; runs that were stopped by it can be resumed"
+        return JournalError(f"the journal {path} cannot be {what}: {error}", hint=hint)
+    if _is(error, *_DAMAGED):
+        return JournalError(
+            f"the journal {path} cannot be {what}: {error}",
+            hint=f"it is damaged, or no journal: what is left can be had by `sqlite3 {path} .recover`; begin another",
+        )
+    return JournalError(f"the journal {path} cannot be {what}: {error}", hint="see that it is a file of ours")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hatchway.core.decisions import Decision
-from hatchway.core.errors import HatchwayError, InvalidSetting, JournalError, RunTaken, UnknownRun
+from hatchway.core.errors import HatchwayError, InvalidSetting, RunTaken, UnknownRun
 from hatchway.core.events import AgentEvent
 from hatchway.core.results import ExecutionResult
 from hatchway.core.signing import load_key
@@ -210,8 +210,9 @@ class Journal:
         self._begun += 1
         if self._begun % LOOK_EVERY == 1:
             threading.Thread(target=self._keep_small, name="hatchway journal size", daemon=True).start()
-        self._writer.put(enter)  # the first intent waits for it too: they are stored in order
-        return RunBook(self, self._writer, run_id, epoch=1, last_n=0)
+        book = RunBook(self, self._writer, run_id, epoch=1, last_n=0)
+        book.enter(enter)  # the first intent waits for it too: they are stored in order
+        return book
 
     def take(self, run_id: str) -> RunBook:
         """Take a run to drive it: nobody else can until it is given back. Does not change its epoch.
@@ -254,9 +255,7 @@ class Journal:
         bounds: dict[str, Any] = {"older_than": older_than, "keep": keep, "max_bytes": max_bytes, "dry_run": dry_run}
         db = self._connected()  # not the writer's: it may take long, and nobody who writes a call waits for it
         try:
-            db.begin()
             found = pruned(db, **bounds)
-            db.commit()
             if found.runs and not dry_run:
                 db.shrink()
             return found
@@ -272,7 +271,7 @@ class Journal:
     def locks(self) -> Locks:
         """Who drives which run."""
         if self._locks is None:
-            self._locks = AdvisoryLocks(self._connected()) if self._is_postgres else FileLocks(self._file)
+            self._locks = AdvisoryLocks(PostgresDatabase(self.place)) if self._is_postgres else FileLocks(self._file)
         return self._locks
 
     def close(self) -> None:
@@ -314,13 +313,8 @@ class Journal:
         return SqliteDatabase(self._file, durability=self._durability, is_patient=False)
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        try:
-            with self._reading:
-                return self._reader.query(sql, parameters)
-        except HatchwayError:
-            raise
-        except Exception as e:
-            raise JournalError(f"the journal cannot be read: {e}") from e
+        with self._reading:
+            return self._reader.query(sql, parameters)
 
     def _row(self, row: tuple[Any, ...]) -> RunRow:
         run_id, session_id, place, state, epoch, sandbox, tier, started, updated, ended, head, ending = row

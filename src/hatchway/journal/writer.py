@@ -11,6 +11,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from hatchway.core.errors import HatchwayError, JournalError
 from hatchway.journal.database import Database
@@ -25,17 +26,37 @@ Change = Callable[[Database], None]
 """Made within a transaction. Its own errors concern itself alone."""
 
 
-class _Job:
-    __slots__ = ("change", "done", "error", "future", "handing_over", "is_done", "loop")
+class Line:
+    """Changes that build on one another: once one of them was not stored, none after it is."""
 
-    def __init__(self, change: Change) -> None:
-        self.change = change
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+
+class _Job:
+    __slots__ = ("change", "done", "error", "future", "handing_over", "is_done", "line", "loop")
+
+    def __init__(self, change: Change, line: Line | None) -> None:
+        self.change, self.line = change, line
         self.error: Exception | None = None
         self.is_done = False
         self.done: threading.Lock | None = None
         self.handing_over = threading.Lock()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.future: asyncio.Future[None] | None = None
+
+    def is_cut_off(self) -> bool:
+        """Whether something it builds on was not stored; then it failed too."""
+        if self.line is not None and self.line.error is not None:
+            self.error = self.line.error
+        return self.error is not None
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        if self.line is not None and self.line.error is None:
+            self.line.error = error
 
     def deliver(self) -> None:
         with self.handing_over:
@@ -88,16 +109,16 @@ class Writer:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
-        self._broken: Exception | None = None
 
-    def put(self, change: Change, *, is_lazy: bool = False) -> None:
-        """Hand in a change without waiting. That it failed is told to whoever next waits.
+    def put(self, change: Change, line: Line | None = None, *, is_lazy: bool = False) -> None:
+        """Hand in a change without waiting. That it failed is told to whoever next waits for one of its line.
 
         Args:
             change: What to do.
+            line: What it builds on.
             is_lazy: It may be stored some moments later, together with others.
         """
-        self._pending.append(_Job(change))
+        self._pending.append(_Job(change, line))
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -107,14 +128,14 @@ class Writer:
             self._timer_loop = loop
             self._timer = loop.call_later(LAZY_SECONDS if is_lazy else SOON_SECONDS, self._flush)
 
-    async def written(self, change: Change) -> None:
-        """Make a change; it is stored, with all that came before, when this returns.
+    async def written(self, change: Change, line: Line | None = None) -> None:
+        """Make a change; it is stored, with all of its line that came before, when this returns.
 
         Raises:
             HatchwayError: What the change itself raised.
-            JournalError: It cannot be stored.
+            JournalError: It cannot be stored, or something before it in its line was not.
         """
-        job = _Job(change)
+        job = _Job(change, line)
         self._pending.append(job)
         if not self._commit_here():
             self._wake()
@@ -124,20 +145,21 @@ class Writer:
                     await job.wait()
             finally:
                 self._waiting -= 1
-        self._check(job)
+        _check(job)
 
-    def write(self, change: Change) -> None:
+    def write(self, change: Change, line: Line | None = None) -> None:
         """As `written`, for a caller without an event loop."""
-        job = _Job(change)
+        job = _Job(change, line)
         self._pending.append(job)
         self._wake()
         job.glance(-1)
-        self._check(job)
+        _check(job)
 
     def close(self) -> None:
         """Store what is left and end. Legal twice."""
         if self._pending:
-            self.write(lambda db: None)
+            with suppress(HatchwayError):  # whoever waits for what is pending is told
+                self.write(lambda db: None)
         self._is_closed = True
         with self._starting:
             thread, self._thread = self._thread, None
@@ -149,11 +171,6 @@ class Writer:
         if here is not None:
             here.close()
 
-    def _check(self, job: _Job) -> None:
-        error = job.error or self._broken
-        if error is not None:
-            raise error if isinstance(error, HatchwayError) else JournalError(f"the journal: {error}") from error
-
     def _flush(self) -> None:
         self._timer = None
         if self._pending and not self._commit_here():
@@ -163,17 +180,18 @@ class Writer:
         """Commit on the spot; False when that might take longer, and then nothing was done."""
         if self._connect_here is None or not self._committing.acquire(blocking=False):
             return False
+        jobs: list[_Job] = []
         try:
             if self._connect_here is None:
                 return False  # closed meanwhile
-            if self._here is None:
-                self._here = self._connect_here()
+            self._here = self._here or self._connect_here()
             jobs = self._taken()
-            try:
-                _together(self._here, jobs)
-            except Exception:
-                self._pending.extendleft(reversed(jobs))  # the thread tries again, with patience, and tells
-                return False
+            if any(job.is_cut_off() for job in jobs):
+                raise _Spoilt(JournalError("something of a line was not stored"))
+            _together(self._here, jobs)
+        except Exception:
+            self._pending.extendleft(reversed(jobs))  # the thread tries again, with patience, and tells
+            return False
         finally:
             self._committing.release()
         for job in jobs:
@@ -199,13 +217,7 @@ class Writer:
                 break
             with self._committing:
                 jobs = self._taken()
-                try:
-                    db = db or self._connect()
-                    self._commit(db, jobs)
-                except Exception as e:
-                    self._broken = e
-                    for job in jobs:
-                        job.error = job.error or e
+                db = self._committed(db, jobs)
             for job in jobs:
                 job.deliver()
             if db is not None and not self._pending:
@@ -216,28 +228,74 @@ class Writer:
     def _taken(self) -> list[_Job]:
         return [self._pending.popleft() for _ in range(len(self._pending))]
 
-    def _commit(self, db: Database, jobs: Sequence[_Job]) -> None:
+    def _committed(self, db: Database | None, jobs: Sequence[_Job]) -> Database | None:
+        """Commit with patience, each job told how it went; the connection, if it can be used again."""
         try:
-            _together(db, jobs)
-        except Exception:
-            for job in jobs:  # one of them spoils it for all: each on its own
-                try:
-                    _together(db, [job])
-                except Exception as e:
-                    job.error = e
-                    if not isinstance(e, HatchwayError):
-                        self._broken = e
+            db = db or self._connect()
+        except Exception as e:
+            for job in jobs:
+                job.fail(e)
+            return None
+        if _commit(db, jobs):
+            return db
+        db.close()
+        return None
+
+
+def _commit(db: Database, jobs: Sequence[_Job]) -> bool:
+    """Commit together, or each on its own when one of them spoils it for all; False when the database itself failed.
+
+    Nobody waits for a database twice: when it cannot be had, all of them fail at once.
+    """
+    jobs = [job for job in jobs if not job.is_cut_off()]
+    try:
+        _together(db, jobs)
+    except _Spoilt as spoilt:
+        if len(jobs) == 1:
+            jobs[0].fail(spoilt.cause)
+            return True
+        for at, job in enumerate(jobs):
+            if not _commit(db, [job]):
+                for other in jobs[at + 1 :]:
+                    other.fail(job.error or spoilt.cause)
+                return False
+    except Exception as e:
+        for job in jobs:
+            job.fail(e)
+        return False
+    return True
+
+
+class _Spoilt(Exception):
+    """A change failed; nothing of its transaction is stored."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 def _together(db: Database, jobs: Sequence[_Job]) -> None:
+    db.begin()
     try:
-        db.begin()
         for job in jobs:
-            job.change(db)
+            try:
+                job.change(db)
+            except Exception as e:
+                raise _Spoilt(e) from e
         db.commit()
     except BaseException:
-        try:
+        with suppress(Exception):  # the connection is gone, and its transaction with it
             db.rollback()
-        except Exception:
-            pass  # the connection is gone, and its transaction with it
         raise
+
+
+def _check(job: _Job) -> None:
+    match job.error:
+        case None:
+            return
+        case JournalError() as e:  # many may be told of one failure, each by an error of its own
+            raise JournalError(e.message, hint=e.hint) from e
+        case HatchwayError() as e:
+            raise e
+        case e:
+            raise JournalError(f"the journal: {e}") from e

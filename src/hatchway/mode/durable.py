@@ -54,6 +54,11 @@ class DurableRun(Run):
     """The epoch in which it was last driven here."""
     _book: CallBook | None = field(default=None, init=False)
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether its journal knows of it."""
+        return self._book is not None
+
     async def start(self, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult | Paused:
         """As `Run.start`; the run is entered first."""
         to_wire(dict(inputs or {}), root="inputs")  # what cannot cross cannot be stored either

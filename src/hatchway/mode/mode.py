@@ -140,7 +140,8 @@ class CodeMode:
                 answered as they were, and it goes on from there.
 
         Raises:
-            CheckpointRefused: Its actions cannot be run again, or one of them has not ended.
+            CheckpointRefused: No such session, its actions cannot be run again, or one of them has not ended.
+            RunTaken: Somebody else has the session.
         """
         sandbox, limits = await self._open(), limits or self.limits
         durable = self._durable
@@ -151,7 +152,7 @@ class CodeMode:
                 yield ModeSession(partial(self._new_run, session), self._finished, asks=self._approve is None)
             return
         known = session_id or uuid.uuid4().hex
-        async with durable.session(sandbox, known, limits) as (session, done):
+        async with durable.session(sandbox, known, limits, is_new=session_id is None) as (session, done):
             new_run = partial(durable.new, session, session_id=known)
             yield ModeSession(
                 new_run, self._finished, asks=self._approve is None, session_id=known, limits=limits, done=done

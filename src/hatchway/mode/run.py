@@ -54,6 +54,11 @@ class Run:
     _loop: PullLoop | None = field(default=None, init=False)
     _shown: set[str] = field(default_factory=set[str], init=False)
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether its journal knows of it."""
+        return True
+
     async def start(self, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult | Paused:
         """Start the code and drive it to its end or to a pause."""
         self.emit(RunStarted(code, self.sandbox.name, self.sandbox.tier, run_id=self.run_id))

@@ -30,6 +30,9 @@ from hatchway.mode.run import Run
 MOST_STANDING = 64
 """Paused runs that keep their process; of more, the oldest are run again when somebody decides."""
 
+MOST_ACTIONS = 100_000
+"""Of one session."""
+
 MakeRun = Callable[..., DurableRun]
 """`make_run(where, limits, run_id=, session_id=, place=, grants=)`."""
 
@@ -97,21 +100,37 @@ class DurableRuns:
 
     @asynccontextmanager
     async def session(
-        self, sandbox: CodeSandbox, session_id: str, limits: Limits
+        self, sandbox: CodeSandbox, session_id: str, limits: Limits, *, is_new: bool
     ) -> AsyncGenerator[tuple[CodeSession, int]]:
         """A session of the journal, its earlier actions run again; with the number of the next action.
 
         Raises:
-            CheckpointRefused: An action of it has not ended, or cannot be run again.
+            RunTaken: Somebody has it.
+            CheckpointRefused: There is none, an action of it has not ended, or cannot be run again.
         """
-        rows = await asyncio.to_thread(partial(self.journal.runs, session_id=session_id, limit=100_000))
+        locks = self.journal.locks
+        if not await asyncio.to_thread(locks.take, session_id):
+            raise RunTaken(session_id, what="session")
+        try:
+            rows = list[RunRow]() if is_new else await self._ended_actions(session_id)
+            async with self._repeated(sandbox, rows, limits) as session:
+                yield session, len(rows)
+        finally:
+            locks.give_back(session_id)
+
+    async def _ended_actions(self, session_id: str) -> list[RunRow]:
+        """The actions of a session that can be gone on with."""
+        rows = await self._actions(session_id)
+        if not rows:
+            raise CheckpointRefused(
+                f"no action of a session {session_id} is in the journal", hint="open a new one: mode.session()"
+            )
         if unended := [row for row in rows if row.ending is None]:
             raise CheckpointRefused(
                 f"an action of the session has not ended: run {unended[0].run_id} is {unended[0].state}",
                 hint=f"await mode.resume({unended[0].run_id!r}) first",
             )
-        async with self._repeated(sandbox, rows, limits) as session:
-            yield session, len(rows)
+        return rows
 
     async def close(self) -> None:
         """Kill what stands here and close the journal; the runs can be resumed elsewhere."""
@@ -177,8 +196,7 @@ class DurableRuns:
     ) -> ExecutionResult | tuple[DurableRun, Paused]:
         """Go on with an action of a session whose process is gone: its earlier actions are run again first."""
         try:
-            rows = await asyncio.to_thread(partial(self.journal.runs, session_id=row.session_id, limit=100_000))
-            earlier = [other for other in rows if other.place < row.place]
+            earlier = [other for other in await self._actions(row.session_id) if other.place < row.place]
         except BaseException:
             book.give_back()
             raise
@@ -189,6 +207,16 @@ class DurableRuns:
             return outcome
         run.forget()  # the session it stood in is closed again
         return run, outcome
+
+    async def _actions(self, session_id: str) -> list[RunRow]:
+        """The actions of a session, none missing."""
+        rows = await asyncio.to_thread(partial(self.journal.runs, session_id=session_id, limit=MOST_ACTIONS))
+        if [row.place for row in rows] != list(range(len(rows))):
+            raise CheckpointRefused(
+                f"actions of the session {session_id} are missing from the journal: they were pruned, or not stored",
+                hint="open a new one: mode.session()",
+            )
+        return rows
 
     @asynccontextmanager
     async def _repeated(

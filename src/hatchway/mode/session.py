@@ -42,6 +42,7 @@ class ModeSession:
         self._asks = asks
         self._limits = limits
         self._done = done
+        self._last: Run | None = None
 
     async def run(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -59,5 +60,7 @@ class ModeSession:
     def _next(self, limits: Limits | None) -> Run:
         if not self.session_id:
             return self._new_run(limits)
-        place, self._done = self._done, self._done + 1
-        return self._new_run(limits or self._limits, place=place)
+        if self._last is not None and self._last.is_entered:  # one with inputs that cannot cross has no place
+            self._done += 1
+        self._last = self._new_run(limits or self._limits, place=self._done)
+        return self._last
