@@ -62,7 +62,7 @@ class RecordedExecution(Repeatable):
     def trail(self, call_id: str) -> Mapping[str, Any]:
         """As the contract says."""
         transcript = self._channel.transcript
-        line = transcript.pending_line(call_id) if transcript is not None else None
+        line = transcript.pending.get(call_id) if transcript is not None else None
         return messages.trail_of(line) if line is not None else {}
 
     @property

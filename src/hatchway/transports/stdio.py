@@ -59,7 +59,6 @@ class StdinStdoutTransport(CallbackTransport):
         self._listener: Listener = self._queue
         self._unread: deque[Said] = deque()
         self._came: Wakeup | None = None
-        self._pending: dict[str, int] = {}
         self._pending_bytes = self._answered = 0
         self._claim: int | None = None
         self._is_ready = self._is_paused = False
@@ -173,25 +172,22 @@ class StdinStdoutTransport(CallbackTransport):
             TransportError: The channel broke.
         """
         frame = messages.result(call_id, value, limit=self._value_bytes)
-        self._pending_bytes -= self._pending.pop(call_id, 0)
+        self._pending_bytes -= self.transcript.answered(call_id, frame)
         self._answered += 1
-        self.transcript.answered(call_id, frame)
         return self._opened().send(frame)
 
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None] | None:
         """As `answer`, with an error that is raised at the call."""
         frame = messages.error(call_id, error)
-        self._pending_bytes -= self._pending.pop(call_id, 0)
+        self._pending_bytes -= self.transcript.answered(call_id, frame)
         self._answered += 1
-        self.transcript.answered(call_id, frame)
         return self._opened().send(frame)
 
     def answer_together(self, answers: Sequence[RecordedAnswer]) -> asyncio.Future[None] | None:
         """As `answer`, several that the guest takes in at once."""
         frames = [messages.answer(answer, limit=self._value_bytes) for answer in answers]
         for answer, frame in zip(answers, frames, strict=True):
-            self._pending_bytes -= self._pending.pop(answer.call_id, 0)
-            self.transcript.answered(answer.call_id, frame)
+            self._pending_bytes -= self.transcript.answered(answer.call_id, frame)
         self._answered += len(frames)
         return self._opened().send(messages.answers(frames))
 
@@ -221,8 +217,9 @@ class StdinStdoutTransport(CallbackTransport):
             for line in lines:
                 message, claim = messages.parse(line)
                 if isinstance(message, FunctionCall):
-                    self._count(message.call_id, len(line))
-                    self.transcript.called(message.call_id, line)
+                    if not self.transcript.called(message.call_id, line):
+                        raise TransportError(f"the call id {message.call_id} came twice")
+                    self._count(len(line))
                     batch.append(message)
                 elif isinstance(message, Idle):
                     claim = message.answers
@@ -250,14 +247,11 @@ class StdinStdoutTransport(CallbackTransport):
         return channel is not None and channel.read_early()
 
     def _forget_calls(self) -> None:
-        self._pending.clear()
+        self.transcript.pending.clear()
         self._pending_bytes = self._answered = 0
         self._claim = None
 
-    def _count(self, call_id: str, size: int) -> None:
-        if self.transcript.has_seen(call_id):
-            raise TransportError(f"the call id {call_id} came twice")
-        self._pending[call_id] = size
+    def _count(self, size: int) -> None:
         self._pending_bytes += size
         if self._pending_bytes > MOST_PENDING * (self._value_bytes + SLACK):
             raise TransportError("the unanswered calls are too large together")
@@ -277,11 +271,12 @@ class StdinStdoutTransport(CallbackTransport):
             self._came.wake()
 
     def _pending_id(self, call_id: str | None) -> str:
+        pending = self.transcript.pending
         if call_id is None:
-            if len(self._pending) != 1:
-                raise ValueError(f"{len(self._pending)} calls are pending: say which by call_id")
-            return next(iter(self._pending))
-        if call_id not in self._pending:
+            if len(pending) != 1:
+                raise ValueError(f"{len(pending)} calls are pending: say which by call_id")
+            return next(iter(pending))
+        if call_id not in pending:
             raise ValueError(f"no pending call {call_id!r}")
         return call_id
 

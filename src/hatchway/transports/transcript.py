@@ -15,7 +15,7 @@ BLOCK = 256
 class Transcript:
     """The order, the calls and the answers, each as the line that crossed."""
 
-    __slots__ = ("_answers", "_calls", "_pending", "_seen", "is_dropped", "order", "size")
+    __slots__ = ("_answers", "_calls", "_seen", "is_dropped", "order", "pending", "size")
 
     def __init__(self) -> None:
         self.begin(b"")
@@ -23,30 +23,29 @@ class Transcript:
     def begin(self, order: bytes) -> None:
         """An action begins."""
         self.order = order
+        self.pending: dict[str, bytes] = {}
+        """The calls that wait for their answer."""
         self._calls, self._answers = PackedLines(), PackedLines()
-        self._pending: dict[str, bytes] = {}
         self._seen = SeenIds()
         self.size = 0
         self.is_dropped = False
 
-    def has_seen(self, call_id: str) -> bool:
-        """Whether a call of this id was made before."""
-        return call_id in self._seen
+    def called(self, call_id: str, line: bytes) -> bool:
+        """The guest made a call; False when one of this id was made before, and nothing is kept."""
+        if not self._seen.add(call_id):
+            return False
+        self.pending[call_id] = line
+        if not self.is_dropped:
+            self._calls.append(line)
+            self._grow(len(line))
+        return True
 
-    def called(self, call_id: str, line: bytes) -> None:
-        """The guest made a call."""
-        self._seen.add(call_id)
-        self._pending[call_id] = line
-        self._keep(self._calls, line)
-
-    def answered(self, call_id: str, frame: bytes) -> None:
-        """The host answered one."""
-        self._pending.pop(call_id, None)
-        self._keep(self._answers, frame)
-
-    def pending_line(self, call_id: str) -> bytes | None:
-        """The line of a call that waits for its answer."""
-        return self._pending.get(call_id)
+    def answered(self, call_id: str, frame: bytes) -> int:
+        """The host answered one; the bytes its call had, 0 when it was not pending."""
+        if not self.is_dropped:
+            self._answers.append(frame)
+            self._grow(len(frame))
+        return len(self.pending.pop(call_id, b""))
 
     @property
     def calls(self) -> tuple[bytes, ...]:
@@ -58,11 +57,8 @@ class Transcript:
         """All answers, in the order in which they were given."""
         return tuple(self._answers)
 
-    def _keep(self, lines: PackedLines, line: bytes) -> None:
-        if self.is_dropped:
-            return
-        lines.append(line)
-        self.size += len(line)
+    def _grow(self, size: int) -> None:
+        self.size += size
         if self.size > MOST_BYTES:
             self.is_dropped = True
             self._calls, self._answers = PackedLines(), PackedLines()
@@ -93,29 +89,30 @@ class PackedLines:
 class SeenIds:
     """Call ids that were used. A guest of ours counts, `ACTION.1`, `ACTION.2`, …, so that a number stands for all."""
 
-    __slots__ = ("_action", "_others", "_up_to")
+    __slots__ = ("_action", "_expected", "_others", "_up_to")
 
     def __init__(self) -> None:
-        self._action = ""
+        self._action = self._expected = ""
         self._up_to = 0
         self._others: set[str] = set()
 
-    def __contains__(self, call_id: str) -> bool:
-        action, number = _counted(call_id)
-        return (bool(number) and action == self._action and number <= self._up_to) or call_id in self._others
-
-    def add(self, call_id: str) -> None:
-        """Note an id; one that comes before its turn is kept until the gap is filled."""
-        action, number = _counted(call_id)
-        if number == 1 and not self._up_to:
-            self._action = action
-        if not number or action != self._action or number != self._up_to + 1:
-            self._others.add(call_id)
-            return
-        self._up_to = number
-        while self._others and (following := f"{action}.{self._up_to + 1}") in self._others:
-            self._others.remove(following)
+    def add(self, call_id: str) -> bool:
+        """Note an id; False when it was noted before."""
+        if call_id == self._expected and not self._others:  # the next in turn, as nearly always
             self._up_to += 1
+            self._expected = f"{self._action}.{self._up_to + 1}"
+            return True
+        action, number = _counted(call_id)
+        if call_id in self._others or (number and action == self._action and number <= self._up_to):
+            return False
+        if number == 1 and not self._up_to:
+            self._action, self._expected = action, call_id
+        self._others.add(call_id)  # it may have come before its turn
+        while self._up_to < number and self._expected in self._others:
+            self._others.remove(self._expected)
+            self._up_to += 1
+            self._expected = f"{self._action}.{self._up_to + 1}"
+        return True
 
 
 def _counted(call_id: str) -> tuple[str, int]:
