@@ -85,7 +85,6 @@ class CodeExecutionOutputChunk(AgentEvent):
     stream: Literal["stdout", "stderr"] = field(default="stdout", kw_only=True)
 
 
-@_filled_at_once
 @dataclass(frozen=True)
 class CodeExecutionDisplay(AgentEvent):
     """A picture, table or formula the code showed, as it arrives."""
@@ -93,6 +92,7 @@ class CodeExecutionDisplay(AgentEvent):
     display: Display
 
 
+@_filled_at_once
 @dataclass(frozen=True)
 class CallStarted(AgentEvent):
     """A call passed the gate and its tool begins."""

@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from hatchway.core.calls import CallContext, FunctionCall, function_call
 from hatchway.core.decisions import Edit
@@ -22,8 +22,7 @@ from hatchway.tools.functions import Tool
 from hatchway.tools.parameters import REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A call that names a real tool, with arguments that fit it."""
 
     call: FunctionCall

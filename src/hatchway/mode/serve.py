@@ -24,6 +24,7 @@ Emit = Callable[[AgentEvent], None]
 """Takes each event as it happens."""
 Ask = Callable[[FunctionCall], Awaitable[Decision | None]]
 """Gets a decision about a call; None leaves it open, and the run pauses."""
+ALLOWED = Allow()
 _KEPT_RECORDS = 1_000  # of a run with very many calls the last ones are kept, so that its memory stays flat
 
 
@@ -85,7 +86,7 @@ class CallServer:
             found = self._passage.verdict(admitted)
             if found.kind == "run":
                 if found.by == "rule":
-                    self._decided(admitted.call, Allow(), "rule")
+                    self._decided(admitted.call, ALLOWED, "rule")
                 allowed = admitted
             else:
                 allowed = await self._decide(admitted, found)
@@ -123,11 +124,11 @@ class CallServer:
             self._decided(call, Deny(found.reason), found.by)
             raise ToolDenied(found.reason)
         if self._grants.allow(call, self._passage.arguments(admitted)):
-            self._decided(call, Allow(), "rule")
+            self._decided(call, ALLOWED, "rule")
             return admitted
         decision = await self._ask(_shown(call))
         if decision is None:
-            again = replace(admitted, prepared=None)  # what runs is made from what was shown, whose digest is checked
+            again = admitted._replace(prepared=None)  # what runs is made from what was shown, whose digest is checked
             self.held[call.call_id] = held = Held(again, admitted.digest())
             if self._book is not None:
                 self._book.held(admitted, held.digest)

@@ -10,7 +10,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording
 from hatchway.core.sandbox import Functions, OnOutput
 from hatchway.sandboxes.guest_execution import GuestExecution
-from hatchway.sandboxes.recorded import Origin, sealed
+from hatchway.sandboxes.recorded import Origin, Said, sealed
 from hatchway.sandboxes.replay import run_to_end
 
 MOST_ACTIONS = 10_000
@@ -30,7 +30,7 @@ class Past:
     def __init__(self, backend: str, facts: Mapping[str, str]) -> None:
         self._backend, self._facts = backend, facts
         self._seed = os.urandom(32)
-        self._actions: list[Recording] | None = []
+        self._actions: list[Said] | None = []
         self._number = 0
         self._current: GuestExecution | None = None
 
@@ -62,14 +62,16 @@ class Past:
     def sealed(self) -> bytes | None:
         """The actions so far as signed bytes; None when they are too many, or one of them cannot be repeated."""
         self._keep_last()
-        return None if self._actions is None else sealed(self._actions, backend=self._backend, kind="session")
+        if self._actions is None:
+            return None
+        return sealed([said.recording() for said in self._actions], backend=self._backend, kind="session")
 
     def _keep_last(self) -> None:
         last, self._current = self._current, None
         if last is None or self._actions is None:
             return
-        recording = last.recording()
-        if recording is None or len(self._actions) >= MOST_ACTIONS:
+        said = last.said()
+        if said is None or len(self._actions) >= MOST_ACTIONS:
             self._actions = None
         else:
-            self._actions.append(recording)
+            self._actions.append(said)

@@ -16,7 +16,7 @@ from hatchway.core.sandbox import Functions
 from hatchway.core.signing import masked, seal, unseal
 from hatchway.transports import messages
 from hatchway.transports.messages import Again
-from hatchway.transports.transcript import Transcript
+from hatchway.transports.transcript import PackedLines
 
 Kind = Literal["execution", "session"]
 VERSION = "1"
@@ -62,23 +62,20 @@ def check_facts(recording: Recording, here: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said in an execution, so far."""
+    """An action with the lines that were said in it, so far."""
 
+    start: Recording
+    """The action, with what it printed and how long it ran, but no calls."""
     order: bytes
-    calls: tuple[bytes, ...]
-    answers: tuple[bytes, ...]
+    calls: PackedLines
+    answers: PackedLines
 
-    @classmethod
-    def of(cls, transcript: Transcript) -> Said:
-        """What a transcript holds now."""
-        return cls(transcript.order, transcript.calls, transcript.answers)
-
-    def recording(self, start: Recording) -> Recording:
-        """What was said, as a recording of what was started."""
+    def recording(self) -> Recording:
+        """The action with its calls and answers."""
         order = cast("dict[str, Any]", codec.loads(self.order))
-        calls = tuple(_recorded_call(line, start.seed) for line in self.calls)
+        calls = tuple(_recorded_call(line, self.start.seed) for line in self.calls)
         answers = tuple(_recorded_answer(frame) for frame in self.answers)
-        return replace(start, inputs=order["inputs"], calls=calls, answers=answers)
+        return replace(self.start, inputs=order["inputs"], calls=calls, answers=answers)
 
 
 def dumped(recording: Recording, origin: Origin, own_id: Callable[[str], str]) -> bytes:

@@ -76,11 +76,16 @@ class RecordedExecution(Repeatable):
 
     def recording(self) -> Recording | None:
         """The action with what was said so far; None where nobody wrote it down, or it is too much."""
+        said = self.said()
+        return None if said is None else said.recording()
+
+    def said(self) -> Said | None:
+        """As `recording`, in the form that takes little memory and no time to have."""
         transcript = self._channel.transcript
         if transcript is None or transcript.is_dropped or self._origin is None or self._beside is not None:
             return None
-        said = Said.of(transcript).recording(self._origin.recording)
-        return replace(said, printed=self._printed(), ran=self._clock.ran)
+        start = replace(self._origin.recording, printed=self._printed(), ran=self._clock.ran)
+        return Said(start, transcript.order, transcript.calls, transcript.answers)
 
     def dump(self, own_id: Callable[[str], str] = str) -> bytes | None:
         """As the contract says: a process cannot be stored, but what it said can, and be said again.

@@ -15,7 +15,7 @@ BLOCK = 256
 class Transcript:
     """The order, the calls and the answers, each as the line that crossed."""
 
-    __slots__ = ("_answers", "_calls", "_seen", "is_dropped", "order", "pending", "size")
+    __slots__ = ("_seen", "answers", "calls", "is_dropped", "order", "pending", "size")
 
     def __init__(self) -> None:
         self.begin(b"")
@@ -25,7 +25,8 @@ class Transcript:
         self.order = order
         self.pending: dict[str, bytes] = {}
         """The calls that wait for their answer."""
-        self._calls, self._answers = PackedLines(), PackedLines()
+        self.calls, self.answers = PackedLines(), PackedLines()
+        """In the order in which they were made and given. Whoever took them keeps them when the next action begins."""
         self._seen = SeenIds()
         self.size = 0
         self.is_dropped = False
@@ -36,32 +37,22 @@ class Transcript:
             return False
         self.pending[call_id] = line
         if not self.is_dropped:
-            self._calls.append(line)
+            self.calls.append(line)
             self._grow(len(line))
         return True
 
     def answered(self, call_id: str, frame: bytes) -> int:
         """The host answered one; the bytes its call had, 0 when it was not pending."""
         if not self.is_dropped:
-            self._answers.append(frame)
+            self.answers.append(frame)
             self._grow(len(frame))
         return len(self.pending.pop(call_id, b""))
-
-    @property
-    def calls(self) -> tuple[bytes, ...]:
-        """All calls, in the order in which they were made."""
-        return tuple(self._calls)
-
-    @property
-    def answers(self) -> tuple[bytes, ...]:
-        """All answers, in the order in which they were given."""
-        return tuple(self._answers)
 
     def _grow(self, size: int) -> None:
         self.size += size
         if self.size > MOST_BYTES:
             self.is_dropped = True
-            self._calls, self._answers = PackedLines(), PackedLines()
+            self.calls, self.answers = PackedLines(), PackedLines()
 
 
 class PackedLines:
