@@ -14,6 +14,7 @@ import pytest
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.core.results import ExecutionResult
+from hatchway.core.sandbox import CodeExecution
 from hatchway.executors import CodeExecutionInput, ContainerCodeExecutor, InvocationContext
 from hatchway.sandboxes.container import ContainerSandbox
 from hatchway.sandboxes.container.engine import Engine
@@ -33,6 +34,13 @@ async def result_of(sandbox: ContainerSandbox, code: str) -> ExecutionResult:
     return result
 
 
+async def ended(execution: CodeExecution) -> None:
+    """Until its own client has noticed too, the code waits for its answer."""
+    while True:
+        await execution.next()
+        await asyncio.sleep(0.05)
+
+
 @pytest.mark.slow
 async def test_an_engine_that_dies_mid_run_is_told_and_not_mixed_with_the_code(doomed_engine: int) -> None:
     up = asyncio.Event()
@@ -47,10 +55,7 @@ async def test_an_engine_that_dies_mid_run_is_told_and_not_mixed_with_the_code(d
         await asyncio.wait_for(running, 60)
     assert told.value.message == "docker died while the code ran"
     with pytest.raises(SandboxCrashed):
-        async with asyncio.timeout(60):
-            while True:  # until its own client has noticed too, the code waits for its answer
-                await execution.next()
-                await asyncio.sleep(0.05)
+        await asyncio.wait_for(ended(execution), 60)
     with pytest.raises(SandboxUnavailable, match="docker cannot be used: it is not running"):
         await sandbox.execute("1")
     await asyncio.wait_for(sandbox.aclose(), 60)
