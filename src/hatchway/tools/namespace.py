@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -36,10 +36,16 @@ class Member:
 
 
 class Namespace:
-    """Imports and classes of one stub text. Names of tools are taken: nothing else may be called like one."""
+    """Imports and classes of one stub text.
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    Args:
+        taken: Names of tools: nothing else may be called like one.
+        fixed: Names that classes of these keys have, and no other.
+    """
+
+    def __init__(self, taken: Iterable[str] = (), *, fixed: Mapping[Hashable, str] | None = None) -> None:
         self._taken = frozenset(part for name in taken for part in name.split("."))
+        self._fixed = dict(fixed or {})
         self._imports: dict[str, str] = {}
         self._names: dict[Hashable, str] = {}
         self._open: set[Hashable] = set()
@@ -88,7 +94,7 @@ class Namespace:
             return self._names[key]
         if len(self._open) > _MAX_NESTING:
             return self.type("Any")
-        name = self._names[key] = self._free(wish)
+        name = self._names[key] = self._fixed.get(key) or self._free(wish)
         self._open.add(key)
         with self.inside(()):
             doc, found = members()
@@ -126,7 +132,7 @@ class Namespace:
         return "\n\n".join(part for part in ("\n".join([*plain, *imports]), *self._classes) if part)
 
     def _free(self, wish: str) -> str:
-        used = {*self._names.values(), *self._taken, *_RESERVED}
+        used = {*self._names.values(), *self._taken, *self._fixed.values(), *_RESERVED}
         wish = identifier(wish)
         return next(name for name in (wish, *(f"{wish}{n}" for n in range(2, len(used) + 3))) if name not in used)
 

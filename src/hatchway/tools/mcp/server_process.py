@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol
 
-from hatchway.core.errors import ServerUnavailable
+from hatchway.core.errors import InvalidSetting, ServerUnavailable
 from hatchway.tools.mcp.settings import StdioSettings
 
 GRACE_SECONDS = 2.0
@@ -87,7 +87,13 @@ async def start_child(name: str, settings: StdioSettings) -> ServerProcess:
 
     Raises:
         ServerUnavailable: There is no such program.
+        InvalidSetting: It wants a wall around it.
     """
+    if settings.sandbox is not None:
+        raise InvalidSetting(
+            f"MCP server {name!r} is to run in a sandbox, which nobody builds here",
+            hint="servers, _ = hatchway.mode.mcp.mcp_servers(entries)",
+        )
     environment = {key: os.environ[key] for key in _INHERITED if key in os.environ} | dict(settings.env)
     pipe = asyncio.subprocess.PIPE
     try:

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from . import action as actions
-from . import codec, ipython, limits, repeatable, report, sizes, tools
+from . import codec, generated, ipython, limits, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
 from .displays import Displays
 from .exchange import Exchange
@@ -26,6 +26,7 @@ class Interpreter:
         self._exchange = Exchange(channel, self._flush)
         self._displays = Displays(self._exchange)
         sys.meta_path.insert(0, Headless(self._displays))
+        generated.install()
         self._namespace = None
         self._shell = None
         self._loop = None

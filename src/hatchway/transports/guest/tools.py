@@ -19,6 +19,7 @@ for _class in (ToolError, ToolDenied):
     _class.__module__ = "builtins"  # so that a traceback says `ToolError: ...`
 
 _OWN_ERRORS = {"ToolError": ToolError, "ToolDenied": ToolDenied}
+_OFFERED = {}  # the tools of this action, for modules that call them by name
 _NEVER_RAISED = (StopIteration, StopAsyncIteration)  # coroutines turn these into something else
 
 
@@ -96,7 +97,9 @@ class AsyncTool(Tool):
 def bind(specs, exchange, namespace):
     """Put the tools into the action's globals; dots in a name make namespaces. Gives the tools by name."""
     tools = {}
+    _OFFERED.clear()
     for spec in specs:
+        _OFFERED[spec["name"]] = spec, exchange
         tool = (AsyncTool if spec["is_async"] else Tool)(spec, exchange)
         tools[spec["name"]] = tool
         *parents, last = spec["name"].split(".")
@@ -107,6 +110,22 @@ def bind(specs, exchange, namespace):
             place = vars(place[parent])
         place[last] = tool
     return tools
+
+
+def call(name, given):
+    """Call a tool by its name and wait for the answer, whatever its style."""
+    return Tool(*_offered(name))(**given)
+
+
+def acall(name, given):
+    """Call a tool by its name; the answer is awaited, whatever its style."""
+    return AsyncTool(*_offered(name))(**given)
+
+
+def _offered(name):
+    if name not in _OFFERED:
+        raise ToolError("there is no tool %s here: this run was not given its server" % name)
+    return _OFFERED[name]
 
 
 def limit(namespace, value_bytes):
