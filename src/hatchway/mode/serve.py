@@ -25,7 +25,7 @@ Emit = Callable[[AgentEvent], None]
 Ask = Callable[[FunctionCall], Awaitable[Decision | None]]
 """Gets a decision about a call; None leaves it open, and the run pauses."""
 ALLOWED = Allow()
-_KEPT_RECORDS = 1_000  # of a run with very many calls the last ones are kept, so that its memory stays flat
+_KEPT_RECORDS = 100  # of a run with very many calls the last ones are kept, so that its memory stays flat
 
 
 @dataclass(frozen=True, slots=True)

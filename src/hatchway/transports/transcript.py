@@ -8,7 +8,7 @@ from collections.abc import Iterator
 MOST_BYTES = 32 * 1024 * 1024
 """Past this a transcript is dropped: such an execution cannot be dumped, and memory stays flat."""
 
-BLOCK = 256
+BLOCK = 64
 """Lines that are packed together: they are read again only when an execution is dumped."""
 
 
