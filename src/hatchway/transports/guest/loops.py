@@ -100,6 +100,7 @@ class _WatchedSelector:
         self._selector = selector
         self._calls = calls
         self._exchange = exchange
+        self.get_map = selector.get_map  # asked for at every call
 
     def select(self, timeout=None):
         calls = self._calls
