@@ -93,6 +93,13 @@ class CallbackTransport(ABC):
             EOFError: The guest closed its end.
         """
 
+    def line(self, call: FunctionCall) -> bytes | None:
+        """The line of the call that `receive` gave last, as the guest wrote it, for running its code again.
+
+        None: this transport keeps none, and code that called over it is run again only as the host saw it.
+        """
+        return None
+
     @abstractmethod
     async def send_result(self, value: Any, *, call_id: str | None = None) -> None:
         """Answer a call; `call_id` may be omitted when exactly one is pending.

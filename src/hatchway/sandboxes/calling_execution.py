@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hatchway.core.calls import FunctionCall, as_signature
 from hatchway.core.errors import HatchwayError, ToolError, TransportError
 from hatchway.core.limits import Limits
+from hatchway.core.recording import RecordedAnswer
 from hatchway.core.sandbox import Functions
 from hatchway.sandboxes.beside import CallsBeside
 from hatchway.sandboxes.endings import over
 from hatchway.sandboxes.guest_process import GuestProcess
 from hatchway.sandboxes.recorded_execution import RecordedExecution, sent
+from hatchway.transports import messages
 from hatchway.transports.guest.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -73,6 +76,8 @@ class CallingExecution(RecordedExecution):
         if self._beside is None:
             self._beside = CallsBeside(self._process.cpu_seconds, self._on_quiet)
         call, answer = self._beside.new(function_name, arguments)
+        if (transcript := self._channel.transcript) is not None:
+            transcript.called_beside(call.call_id, messages.beside(call, answers=transcript.given))
         self._on_call(call)
         self._came.wake()
         return await answer
@@ -121,6 +126,10 @@ class CallingExecution(RecordedExecution):
             self._clock.run()
 
     def _answer_beside(self, beside: CallsBeside, call_id: str, answer: Any) -> None:
+        if (transcript := self._channel.transcript) is not None:
+            is_error = isinstance(answer, BaseException)
+            recorded = RecordedAnswer(call_id=call_id, **{"error" if is_error else "value": answer})
+            transcript.answered(call_id, messages.answer(recorded, limit=sys.maxsize))
         del self._pending[call_id]
         self._is_idle = False
         if self._is_alive:

@@ -14,6 +14,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, guest_seed, identity, told_error
 from hatchway.core.sandbox import Functions
 from hatchway.core.signing import masked, seal, unseal
+from hatchway.sandboxes.answer_order import is_beside
 from hatchway.transports import messages
 from hatchway.transports.messages import Again
 from hatchway.transports.transcript import PackedLines
@@ -36,7 +37,8 @@ class Origin:
 
     def again(self) -> Again:
         """What the guest is told so that it can be repeated; nothing of the seed itself."""
-        clock = [_numbers(recorded.trail.get("clock")) for recorded in self.recording.calls]
+        own = (recorded for recorded in self.recording.calls if not is_beside(recorded))
+        clock = [_numbers(recorded.trail.get("clock")) for recorded in own]
         return Again(guest_seed(self.recording.seed, self.action), clock, bool(self.recording.calls))
 
 

@@ -45,7 +45,7 @@ class RecordedExecution(Repeatable):
 
     async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:
         """As the contract says."""
-        if len(answers) == 1 or self._beside is not None:
+        if len(answers) == 1:
             return await super().provide_answers(answers)
         ids = [self._pending_id(answer.call_id) for answer in answers]
         sending = None
@@ -82,7 +82,7 @@ class RecordedExecution(Repeatable):
     def said(self) -> Said | None:
         """As `recording`, in the form that takes little memory and no time to have."""
         transcript = self._channel.transcript
-        if transcript is None or transcript.is_dropped or self._origin is None or self._beside is not None:
+        if transcript is None or transcript.is_dropped or self._origin is None:
             return None
         start = replace(self._origin.recording, printed=self._printed(), ran=self._clock.ran)
         return Said(start, transcript.order, transcript.calls, transcript.answers)

@@ -6,19 +6,23 @@ that was made before it has come again. No call that is not in the recording lea
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from hatchway.core.calls import FunctionCall, Waiting
 from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeTimeoutError, ReplayDiverged
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, identity
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution, OnDisplay, OnOutput
+from hatchway.sandboxes.answer_order import AnswerOrder
 from hatchway.sandboxes.repeatable import Repeatable
 
 _SHOWN = 200
+LOOK_SECONDS, MOST_LOOKS = 0.05, 100
+"""How often code that seems to wait beside its channel is looked at again before it counts as waiting."""
 Start = Callable[[OnOutput | None], Awaitable[Repeatable]]
 """Starts the recorded code from its beginning."""
 
@@ -96,13 +100,9 @@ class ReplayExecution(CodeExecution):
         self._open: dict[str, list[RecordedCall]] = {}
         for recorded in recording.calls:
             self._open.setdefault(recorded.identity, []).append(recorded)
-        self._by_answers = sorted(recording.calls, key=lambda recorded: recorded.answers)
-        self._at = 0
-        self._dropped_by = {
-            dropped: recorded.call.call_id for recorded in recording.calls for dropped in _texts(recorded, "dropped")
-        }
-        self._missing = {recorded.call.call_id: recorded for recorded in recording.calls}
-        self._taken = set(self._missing)
+        self._order = AnswerOrder(recording)
+        self._looks = MOST_LOOKS
+        self._taken = set(self._order.missing)
         self._inner_ids: dict[str, str] = {}
         self._own_ids: dict[str, str] = {}
         self._came: dict[str, FunctionCall] = {}
@@ -111,12 +111,10 @@ class ReplayExecution(CodeExecution):
 
     async def lead(self) -> None:
         """Lead the code to where the recording ends."""
-        groups = deque(_groups(self._recording))
         while True:
-            while groups and self._is_time_for(groups[0]):
-                _, answers = groups.popleft()
+            while (answers := self._order.due()) is not None:
                 await self._inner.provide_answers([self._inward(answer) for answer in answers])
-            if not groups and not self._missing:
+            if self._order.is_through:
                 break
             await self._lead_on()
         answered = {answer.call_id for answer in self._recording.answers}
@@ -197,6 +195,9 @@ class ReplayExecution(CodeExecution):
         match event:
             case FunctionCall():
                 self._take(event)
+            case Waiting() if self._order.is_mixed and self._looks:
+                self._looks -= 1  # that code waits beside its channel is a guess
+                await asyncio.sleep(LOOK_SECONDS)
             case Waiting():
                 raise self._diverged(shown(self._new[0]) if self._new else "no call: it waits")
             case ExecutionResult():
@@ -214,20 +215,9 @@ class ReplayExecution(CodeExecution):
         recorded = next((k for k in known if k.trail.get("task") == task), known[0])
         known.remove(recorded)
         own = recorded.call.call_id
-        del self._missing[own]
+        self._order.came(own)
         self._name(call.call_id, own)
         self._came[own] = _with_id(call, own)
-
-    def _is_time_for(self, group: tuple[int, list[RecordedAnswer]]) -> bool:
-        """Whether every call that was made before these answers has come again."""
-        first, answers = group
-        if any(answer.call_id in self._missing for answer in answers):
-            return False
-        if any(self._dropped_by.get(answer.call_id) in self._missing for answer in answers):
-            return False  # the code gave it up first: it must have gone on without it
-        while self._at < len(self._by_answers) and self._by_answers[self._at].call.call_id not in self._missing:
-            self._at += 1
-        return self._at == len(self._by_answers) or self._by_answers[self._at].answers >= first
 
     def _name(self, inner_id: str, own_id: str) -> None:
         self._taken.add(own_id)
@@ -254,7 +244,7 @@ class ReplayExecution(CodeExecution):
         return call if own is None else _with_id(call, own)
 
     def _diverged(self, actual: str) -> ReplayDiverged:
-        first = next(iter(self._missing.values()), None)
+        first = next(iter(self._order.missing.values()), None)
         line = _line(self._inner, self._new[0].call_id, self._inner_ids) if self._new else 0
         return ReplayDiverged(expected=shown(first.call) if first else "", actual=actual, line=line)
 
@@ -275,29 +265,3 @@ def _unused(call_id: str, taken: set[str]) -> str:
         number += 1
         own = f"{call_id}+{number}"
     return own
-
-
-def _groups(recording: Recording) -> list[tuple[int, list[RecordedAnswer]]]:
-    """The answers as the code took them in: mostly one at a time; with each group the number of its first one."""
-    together = dict(pair for recorded in recording.calls for pair in _pairs(recorded, "together"))
-    groups: list[tuple[int, list[RecordedAnswer]]] = []
-    at, answers = 0, list(recording.answers)
-    while at < len(answers):
-        size = max(1, together.get(at + 1, 1))
-        groups.append((at + 1, answers[at : at + size]))
-        at += size
-    return groups
-
-
-def _pairs(recorded: RecordedCall, name: str) -> list[tuple[int, int]]:
-    """Pairs of numbers in a trail; the code may have written anything there."""
-    found = recorded.trail.get(name)
-    pairs = cast("list[Any]", found) if isinstance(found, list) else []
-    return [
-        (p[0], p[1]) for p in pairs if isinstance(p, list) and [type(n) for n in cast("list[Any]", p)] == [int, int]
-    ]
-
-
-def _texts(recorded: RecordedCall, name: str) -> list[str]:
-    found = recorded.trail.get(name)
-    return [t for t in cast("list[Any]", found) if isinstance(t, str)] if isinstance(found, list) else []

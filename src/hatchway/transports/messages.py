@@ -20,8 +20,8 @@ from hatchway.core.transport import Completed, Displayed, Failed, FailureKind, I
 from hatchway.core.values import not_portable, to_wire
 
 MAX_ID, MAX_NAME = 64, 200
-TRAIL = ("answers", "task", "clock", "together", "dropped", "line")
-"""What a call tells about the way to it, see `guest/trail.py`."""
+TRAIL = ("answers", "task", "clock", "together", "dropped", "line", "beside", "given")
+"""What a call tells about the way to it, see `guest/trail.py`; the last two are the host's words."""
 _STR = frozenset([str])
 _quoted = json.encoder.encode_basestring_ascii
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -175,6 +175,13 @@ def trail_of(line: bytes) -> dict[str, Any]:
     if "idle" in fields:
         trail.setdefault("answers", fields["idle"])
     return trail
+
+
+def beside(call: FunctionCall, *, answers: int) -> bytes:
+    """A call that the code made beside its channel, as a line; there were so many answers then."""
+    fields = {"type": "function_call", "call_id": call.call_id, "function_name": call.function_name}
+    fields |= {"args": list(call.args), "kwargs": dict(call.kwargs), "answers": answers, "beside": True}
+    return codec.dumps(fields) + b"\n"
 
 
 def answer(recorded: RecordedAnswer, *, limit: int) -> bytes:

@@ -219,7 +219,7 @@ class StdinStdoutTransport(CallbackTransport):
                 if isinstance(message, FunctionCall):
                     if not self.transcript.called(message.call_id, line):
                         raise TransportError(f"the call id {message.call_id} came twice")
-                    self._count(len(line))
+                    self._count(len(self.transcript.pending[message.call_id]))
                     batch.append(message)
                 elif isinstance(message, Idle):
                     claim = message.answers

@@ -15,7 +15,7 @@ BLOCK = 64
 class Transcript:
     """The order, the calls and the answers, each as the line that crossed."""
 
-    __slots__ = ("_seen", "answers", "calls", "is_dropped", "order", "pending", "size")
+    __slots__ = ("_is_mixed", "_seen", "answers", "calls", "given", "is_dropped", "order", "pending", "size")
 
     def __init__(self) -> None:
         self.begin(b"")
@@ -28,21 +28,29 @@ class Transcript:
         self.calls, self.answers = PackedLines(), PackedLines()
         """In the order in which they were made and given. Whoever took them keeps them when the next action begins."""
         self._seen = SeenIds()
-        self.size = 0
-        self.is_dropped = False
+        self.size = self.given = 0
+        self._is_mixed = self.is_dropped = False
 
     def called(self, call_id: str, line: bytes) -> bool:
         """The guest made a call; False when one of this id was made before, and nothing is kept."""
         if not self._seen.add(call_id):
             return False
+        if self._is_mixed:  # how many answers of all there were: the guest counts those on its channel
+            line = b'%s,"given":%d}\n' % (line.rstrip()[:-1], self.given)
         self.pending[call_id] = line
         if not self.is_dropped:
             self.calls.append(line)
             self._grow(len(line))
         return True
 
+    def called_beside(self, call_id: str, line: bytes) -> None:
+        """The guest made a call by another way than this channel."""
+        self._is_mixed = True
+        self.called(call_id, line)
+
     def answered(self, call_id: str, frame: bytes) -> int:
         """The host answered one; the bytes its call had, 0 when it was not pending."""
+        self.given += 1
         if not self.is_dropped:
             self.answers.append(frame)
             self._grow(len(frame))

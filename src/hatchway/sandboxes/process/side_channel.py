@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
+from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer
@@ -13,6 +14,7 @@ from hatchway.core.sandbox import Functions
 from hatchway.core.transport import CallbackTransport, Idle
 from hatchway.transports import messages
 from hatchway.transports.stdio import Listener, Said, StdinStdoutTransport
+from hatchway.transports.transcript import Transcript
 
 
 class SideChannel:
@@ -31,13 +33,13 @@ class SideChannel:
         self._value_bytes = value_bytes
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
+        self.transcript: Transcript | None = Transcript()
+        """What was said; None once a call came of which the transport has no line."""
 
     def listen(self, listener: Listener) -> None:
         """Hand everything both channels bring to `listener`."""
         self._listener = listener
         self._channel.listen(self._on_said)
-
-    transcript = None
 
     async def execute(
         self,
@@ -49,22 +51,27 @@ class SideChannel:
         is_session: bool,
         again: messages.Again | None = None,
     ) -> None:
-        """As `StdinStdoutTransport.execute`; calls of other transports tell nothing about the way to them."""
+        """As `StdinStdoutTransport.execute`."""
         config = await self._calls.start(functions)
+        if self.transcript is not None:
+            self.transcript.begin(messages.execute(code, functions, inputs, limits, is_session=is_session, again=again))
         self._do(self._receive_calls())
-        await self._channel.execute(code, functions, inputs, limits, is_session=is_session, config=config)
+        await self._channel.execute(code, functions, inputs, limits, is_session=is_session, again=again, config=config)
 
     def answer(self, value: Any, call_id: str) -> asyncio.Future[None]:
         """As `StdinStdoutTransport.answer`."""
-        messages.result(call_id, value, limit=self._value_bytes)
+        self._answered(call_id, messages.result(call_id, value, limit=self._value_bytes))
         return self._do(self._calls.send_result(value, call_id=call_id))
 
     def answer_error(self, error: BaseException, call_id: str) -> asyncio.Future[None]:
         """As `StdinStdoutTransport.answer_error`."""
+        self._answered(call_id, messages.error(call_id, error))
         return self._do(self._calls.send_error(error, call_id=call_id))
 
     def answer_together(self, answers: Sequence[RecordedAnswer]) -> asyncio.Future[None]:
         """As `StdinStdoutTransport.answer_together`, as near as another transport comes to it."""
+        for answer in answers:
+            self._answered(answer.call_id, messages.answer(answer, limit=self._value_bytes))
         return self._do(self._answer_each(answers))
 
     def read_available(self) -> None:
@@ -95,11 +102,24 @@ class SideChannel:
                 if isinstance(said, Idle):
                     self._on_said([], said.answers)
                 else:
+                    if isinstance(said, FunctionCall):
+                        self._write_down(said)
                     self._on_said([said], None)
         except EOFError:
             pass  # the other transport has nothing more; the end comes by the guest's own
         except TransportError as e:
             self._on_said([e], None)
+
+    def _write_down(self, call: FunctionCall) -> None:
+        line = self._calls.line(call)
+        if self.transcript is None or line is None:
+            self.transcript = None
+        elif not self.transcript.called(call.call_id, line):
+            raise TransportError(f"the call id {call.call_id} came twice")
+
+    def _answered(self, call_id: str, frame: bytes) -> None:
+        if self.transcript is not None:
+            self.transcript.answered(call_id, frame)
 
     def _on_said(self, batch: list[Said], claim: int | None) -> None:
         if self._listener is not None:

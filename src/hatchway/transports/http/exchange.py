@@ -36,6 +36,8 @@ class HttpExchange:
         self._calls = Calls()
         self._outbox = Outbox()
         self._inbox = Inbox()
+        self._lines: dict[str, bytes] = {}
+        self._last: tuple[str, bytes] = ("", b"")
         self._end: bytes | None = None
         self._is_over = False
         self._collected = asyncio.Event()
@@ -52,7 +54,15 @@ class HttpExchange:
 
     async def receive(self) -> Received:
         """The next thing the guest said. Raises TransportError, EOFError."""
-        return await self._inbox.get()
+        said = await self._inbox.get()
+        if isinstance(said, FunctionCall):
+            self._last = said.call_id, self._lines.pop(said.call_id)
+        return said
+
+    def line(self, call: FunctionCall) -> bytes | None:
+        """The call that was given last, as the guest wrote it."""
+        call_id, line = self._last
+        return line if call_id == call.call_id else None
 
     async def send_result(self, value: Any, call_id: str | None) -> None:
         """Answer a call with a value. Raises ValueNotPortable, ValueError."""
@@ -138,17 +148,17 @@ class HttpExchange:
         try:
             spare_id = self._calls.unused_id() if is_held and b'"call_id"' not in data else ""
             if len(data) < LARGE_BYTES:
-                message, idle, digest = _read(data, spare_id)
+                message, idle, line = _read(data, spare_id)
             else:
-                message, idle, digest = await asyncio.to_thread(_read, data, spare_id)
+                message, idle, line = await asyncio.to_thread(_read, data, spare_id)
         except TransportError as e:
             self._inbox.fail(e)
             raise Refused(400, e.message) from None
         match message:
             case FunctionCall():
-                return self._take_call(message, idle, digest, len(data), is_held=is_held)
+                return self._take_call(message, idle, line, len(data), is_held=is_held)
             case Completed() | Failed():
-                self._take_end(message, digest, len(data))
+                self._take_end(message, _digest(line), len(data))
             case Displayed():
                 self._inbox.make_room(len(data))
                 self._inbox.put(message, len(data))
@@ -159,10 +169,11 @@ class HttpExchange:
                 pass
         return None
 
-    def _take_call(self, call: FunctionCall, idle: int | None, digest: bytes, size: int, *, is_held: bool) -> str:
-        known = self._calls.get(call.call_id)
+    def _take_call(self, call: FunctionCall, idle: int | None, line: bytes, size: int, *, is_held: bool) -> str:
+        known, digest = self._calls.get(call.call_id), _digest(line)
         if known is None:
             self._inbox.make_room(size)
+            self._lines[call.call_id] = line
             self._calls.add(call.call_id, digest, is_held=is_held)
             self._inbox.put(call, size)
             if idle is not None:
@@ -180,7 +191,7 @@ class HttpExchange:
 
 
 def _read(data: bytes, spare_id: str) -> tuple[Received | None, int | None, bytes]:
-    """What a message says, the standstill it claims, and its digest. Raises TransportError.
+    """What a message says, the standstill it claims, and its line. Raises TransportError.
 
     A guest that gives its call no id gets `spare_id`: it cannot ask again, but it can call.
     """
@@ -194,7 +205,11 @@ def _read(data: bytes, spare_id: str) -> tuple[Received | None, int | None, byte
             raise TransportError("a message is not an object")
         data = json.dumps({"call_id": spare_id, "args": [], "kwargs": {}, **fields}).encode("ascii")
     message, idle = messages.parse(data)
-    return message, idle, hashlib.blake2b(data, digest_size=16).digest()
+    return message, idle, data
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
 
 
 def _is_small(value: Any, nodes: int = 500) -> bool:

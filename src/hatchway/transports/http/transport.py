@@ -19,6 +19,7 @@ import os
 import secrets
 from typing import Any
 
+from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import InvalidSetting, TransportError
 from hatchway.core.limits import MIB
 from hatchway.core.sandbox import Functions
@@ -120,6 +121,10 @@ class HttpCallbackTransport(CallbackTransport):
     async def receive(self) -> Received:
         """As the contract says; EOFError also after the end of the code was given."""
         return await self._opened()[1].receive()
+
+    def line(self, call: FunctionCall) -> bytes | None:
+        """As the contract says."""
+        return self._exchange.line(call) if self._exchange is not None else None
 
     async def send_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says; also past `max_body_bytes` a value cannot cross."""
