@@ -92,6 +92,8 @@ class CallContext:
     """The same for every attempt at this call: hand it to services that deduplicate."""
     deadline: float | None
     """`time.monotonic()` value at which the call's timeout strikes; None without a timeout."""
+    approved: bool = False
+    """Whether somebody was asked about this very call and allowed it."""
 
 
 def as_signature(function: FunctionSignature | str) -> FunctionSignature:

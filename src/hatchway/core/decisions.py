@@ -59,6 +59,14 @@ ApproveCallback = Callable[[FunctionCall], "bool | Decision | Awaitable[bool | D
 """Sees a call with bound, validated arguments; sync callbacks run off the event loop."""
 
 
+class AskFirst(Exception):
+    """Raised by a tool that has done nothing yet: somebody must allow this call before it runs.
+
+    The call is asked about as if the tool were marked `ask`; allowed, the tool is called again with
+    `CallContext.approved`.
+    """
+
+
 def as_settlement(answer: bool | Settlement) -> Settlement:
     """As `as_decision`, and what may be said of a call in doubt."""
     return answer if isinstance(answer, Ran | NotRun) else as_decision(answer)

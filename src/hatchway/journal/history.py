@@ -119,6 +119,9 @@ class History:
         match entry.kind:
             case "started":
                 call.state, call.edit = "started", body.get("edit")
+            case "pending":  # also a call that was started and asked to be allowed first
+                call.state, call.digest = "pending", body.get("digest", "")
+                call.expires_at = body.get("expires_at")
             case "done":
                 call.state, call.value, call.seconds = "done", body.get("value"), body.get("seconds", 0.0)
                 call.is_redacted = "redacted" in body

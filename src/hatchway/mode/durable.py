@@ -61,6 +61,7 @@ class DurableRun(Run):
 
     async def start(self, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult | Paused:
         """As `Run.start`; the run is entered first."""
+        self._take_styles(code)
         to_wire(dict(inputs or {}), root="inputs")  # what cannot cross cannot be stored either
         self._open_book(self.store.begin(
             self.run_id, self._head(code, inputs), sandbox=self.sandbox.name, tier=self.sandbox.tier,

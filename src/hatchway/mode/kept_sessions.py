@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -33,10 +33,12 @@ class KeptSessions:
     Args:
         mode: Where they are opened.
         most: How many are kept.
+        session_id: The id in the journal that a name stands for: one that was closed is had again from there.
     """
 
-    def __init__(self, mode: CodeMode, most: int) -> None:
+    def __init__(self, mode: CodeMode, most: int, *, session_id: Callable[[str], str] | None = None) -> None:
         self._mode, self._most = mode, most
+        self._session_id = session_id
         self._kept: dict[str, KeptSession] = {}
         self._opening = asyncio.Lock()
 
@@ -74,7 +76,7 @@ class KeptSessions:
         """The session, for one user: whoever waited for one that was lost meanwhile gets another."""
         while True:
             async with self._opening:
-                kept = self._kept.pop(name, None) or await self._opened()
+                kept = self._kept.pop(name, None) or await self._opened(name)
                 self._kept[name] = kept  # the last one of the dict is the last one used
                 kept.users += 1
             try:
@@ -94,7 +96,7 @@ class KeptSessions:
         if kept.is_lost and not kept.users:
             await kept.closing.aclose()
 
-    async def _opened(self) -> KeptSession:
+    async def _opened(self, name: str) -> KeptSession:
         if len(self._kept) >= self._most:
             idle = next((name for name, kept in self._kept.items() if not kept.users), None)
             if idle is None:
@@ -103,4 +105,5 @@ class KeptSessions:
                 )
             await self._kept.pop(idle).closing.aclose()
         closing = AsyncExitStack()
-        return KeptSession(await closing.enter_async_context(self._mode.session()), closing)
+        known = self._session_id(name) if self._session_id is not None else None
+        return KeptSession(await closing.enter_async_context(self._mode.session(session_id=known)), closing)

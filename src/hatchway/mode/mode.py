@@ -27,6 +27,7 @@ from hatchway.mode.prompt import build_code_mode_prompt
 from hatchway.mode.run import Run
 from hatchway.mode.session import ModeSession
 from hatchway.mode.stream import streamed
+from hatchway.mode.styles import WrittenStyles
 from hatchway.mode.threads import ToolThreads
 from hatchway.sandboxes.registry import shared_sandbox
 from hatchway.tools.functions import Tool, as_tools
@@ -52,7 +53,8 @@ class CodeMode:
             can be resumed by any other. None keeps runs in memory for as long as the mode lives.
         approval_seconds: How long people may take to decide; a decision after that counts as a denial.
         type_check: Check code against the tools' stubs before it runs, where the sandbox can.
-        calls: `"declared"` keeps each tool's own style, `"async"` makes all of them `await tool(...)`.
+        calls: `"declared"` keeps each tool's own style, `"async"` makes all of them `await tool(...)`, `"written"`
+            lets each action choose: a tool it awaits is awaited there, another is just called.
         on_event: Sees every event of every run.
         mcp_servers: Entries as in `mcpServers` of a settings file; their tools are `server.tool(…)` in the code. An
             `McpServers` stays the caller's to close.
@@ -73,16 +75,17 @@ class CodeMode:
         journal: str | PathLike[str] | Journal | None = None,
         approval_seconds: float | None = None,
         type_check: bool = False,
-        calls: Literal["declared", "async"] = "declared",
+        calls: Literal["declared", "async", "written"] = "declared",
         on_event: Callable[[AgentEvent], None] | None = None,
         mcp_servers: Mapping[str, Any] | McpServers | None = None,
     ) -> None:
         self._closing = AsyncExitStack()
-        if calls not in ("declared", "async"):
-            raise InvalidSetting(f"calls is 'declared' or 'async', not {calls!r}")
+        if calls not in ("declared", "async", "written"):
+            raise InvalidSetting(f"calls is 'declared', 'async' or 'written', not {calls!r}")
         self._own_tools = _with_fetch(as_tools(tools), sandbox)
         self._rules = tuple(rules)
-        self._calls: Literal["declared", "async"] = calls
+        self._calls: Literal["declared", "async"] = "async" if calls == "written" else calls
+        self._is_written = calls == "written"
         self._is_listed = False
         self._servers = None if mcp_servers is None else self._closing_servers(mcp_servers)
         self.limits = limits or DEFAULT_LIMITS
@@ -254,6 +257,7 @@ class CodeMode:
         self._passage = Passage(self.tools, self._rules, self._threads, asks_all=self._approve is not None)
         self._signatures = tuple(tool.signature(style=self._calls) for tool in self.tools.values())
         self._stubs = render_stubs(self.tools.values(), self._calls)
+        self._fit = WrittenStyles(self.tools, has_stubs=self._type_check) if self._is_written else None
 
     async def _open(self) -> CodeSandbox:
         if self._servers is not None and (self._servers.is_stale or not self._is_listed):
@@ -298,6 +302,7 @@ class CodeMode:
             "passage": self._passage,
             "signatures": self._signatures,
             "stubs": self._stubs if self._type_check else None,
+            "fit": self._fit,
             "limits": limits,
             "ask": self._ask,
             "emit": self._on_event or _nobody_listens,

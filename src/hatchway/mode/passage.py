@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hatchway.core.calls import CallContext, FunctionCall, function_call
-from hatchway.core.decisions import Edit
+from hatchway.core.decisions import AskFirst, Edit
 from hatchway.core.errors import ToolDenied, ToolError, described
 from hatchway.core.values import to_wire
 from hatchway.gate.approval import Verdict, verdict
@@ -95,23 +95,25 @@ class Passage:
             raise ToolDenied(found.reason)
         return changed
 
-    def run(self, admitted: Admitted, run_id: str) -> Coroutine[Any, Any, Any]:
+    def run(self, admitted: Admitted, run_id: str, *, is_approved: bool = False) -> Coroutine[Any, Any, Any]:
         """What the tool returns, once awaited.
 
         Raises:
             ToolError: The tool raised, timed out or was cancelled.
+            AskFirst: The tool wants somebody to allow the call first.
         """
-        return self._run_alone(admitted, run_id) if admitted.tool.sequential else self._run(admitted, run_id)
+        run = self._run_alone if admitted.tool.sequential else self._run
+        return run(admitted, run_id, is_approved)
 
-    async def _run_alone(self, admitted: Admitted, run_id: str) -> Any:
+    async def _run_alone(self, admitted: Admitted, run_id: str, is_approved: bool) -> Any:
         async with self._one_at_a_time:
-            return await self._run(admitted, run_id)
+            return await self._run(admitted, run_id, is_approved)
 
-    async def _run(self, admitted: Admitted, run_id: str) -> Any:
+    async def _run(self, admitted: Admitted, run_id: str, is_approved: bool) -> Any:
         call, tool = admitted.call, admitted.tool
         arguments = tool.prepare(call.kwargs) if admitted.prepared is None else admitted.prepared
         if tool.takes_context:
-            arguments[tool.takes_context] = _context(admitted, run_id)
+            arguments[tool.takes_context] = _context(admitted, run_id, is_approved)
         deadline = None
         try:
             if tool.timeout is None:
@@ -126,7 +128,7 @@ class Passage:
             if deadline is not None and deadline.expired():
                 raise ToolError(f"the tool {tool.name} took longer than {tool.timeout:g} s") from None
             raise _tool_failed(e) from e
-        except ToolError:
+        except (ToolError, AskFirst):
             raise
         except (Exception, SystemExit) as e:
             raise _tool_failed(e) from e
@@ -153,11 +155,11 @@ def _defaults(tool: Tool) -> Mapping[str, Any]:
     return {taken.name: taken.default for taken in tool.takes if taken.default is not REQUIRED}
 
 
-def _context(admitted: Admitted, run_id: str) -> CallContext:
+def _context(admitted: Admitted, run_id: str, is_approved: bool) -> CallContext:
     call_id, timeout = admitted.call.call_id, admitted.tool.timeout
     key = hashlib.sha256(f"{run_id}/{call_id}".encode()).hexdigest()[:32]
     deadline = None if timeout is None else time.monotonic() + timeout
-    return CallContext(run_id=run_id, call_id=call_id, idempotency_key=key, deadline=deadline)
+    return CallContext(run_id=run_id, call_id=call_id, idempotency_key=key, deadline=deadline, approved=is_approved)
 
 
 def _tool_failed(error: BaseException) -> ToolError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -30,6 +30,8 @@ from hatchway.mode.pull import Paused, PullLoop
 from hatchway.mode.serve import Ask, CallServer, Emit
 from hatchway.trace.otel import action_span
 
+Fit = Callable[[str], tuple[Sequence[FunctionSignature], str | None]]
+"""Signatures and stubs for an action."""
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 
 
@@ -45,6 +47,8 @@ class Run:
     signatures: Sequence[FunctionSignature]
     stubs: str | None
     """The tools' stubs when code is to be type-checked first."""
+    fit: Fit | None = None
+    """Takes both from the code, where that says how it calls the tools."""
     limits: Limits
     ask: Ask
     emit: Emit
@@ -61,6 +65,7 @@ class Run:
 
     async def start(self, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult | Paused:
         """Start the code and drive it to its end or to a pause."""
+        self._take_styles(code)
         self.emit(RunStarted(code, self.sandbox.name, self.sandbox.tier, run_id=self.run_id))
         try:
             with self._span():
@@ -89,6 +94,10 @@ class Run:
         """Kill what is left of the code."""
         if self._loop is not None:
             await self._loop.abandon()
+
+    def _take_styles(self, code: str) -> None:
+        if self.fit is not None:
+            (self.signatures, self.stubs), self.fit = self.fit(code), None
 
     async def _launch(self, code: str, inputs: Mapping[str, Any] | None) -> PullLoop:
         if self.stubs is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
 from hatchway.core.calls import CallRecord, CallState, FunctionCall
-from hatchway.core.decisions import Allow, Decision, Deny, Edit, NotRun, Ran, Settlement
+from hatchway.core.decisions import Allow, AskFirst, Decision, Deny, Edit, NotRun, Ran, Settlement
 from hatchway.core.errors import CheckpointRefused, ToolDenied, ToolError, ValueNotPortable
 from hatchway.core.events import AgentEvent, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.sandbox import CodeExecution
@@ -93,7 +93,7 @@ class CallServer:
         except ToolError as e:
             return await self._refuse(call, e, seconds=0.0)
         if allowed is not None:
-            await self._run(allowed)
+            await self._run(allowed, is_approved=found.kind == "ask")
 
     async def settle(self, call_id: str, decision: Settlement) -> None:
         """Answer a held call as a person decided.
@@ -116,7 +116,7 @@ class CallServer:
             allowed = self._settled(admitted, decision, "person")
         except ToolError as e:
             return await self._refuse(admitted.call, e, seconds=0.0)
-        await self._run(allowed, is_edited=isinstance(decision, Edit))
+        await self._run(allowed, is_edited=isinstance(decision, Edit), is_approved=True)
 
     async def _decide(self, admitted: Admitted, found: Verdict) -> Admitted | None:
         call = admitted.call
@@ -126,6 +126,11 @@ class CallServer:
         if self._grants.allow(call, self._passage.arguments(admitted)):
             self._decided(call, ALLOWED, "rule")
             return admitted
+        return await self._asked(admitted)
+
+    async def _asked(self, admitted: Admitted) -> Admitted | None:
+        """What may run after somebody was asked; None when the call is held for a person."""
+        call = admitted.call
         decision = await self._ask(_shown(call))
         if decision is None:
             again = admitted._replace(prepared=None)  # what runs is made from what was shown, whose digest is checked
@@ -148,7 +153,16 @@ class CallServer:
             case _:
                 assert_never(decision)
 
-    async def _run(self, admitted: Admitted, *, is_edited: bool = False) -> None:
+    async def _run_after_all(self, admitted: Admitted) -> None:
+        """The tool did nothing and wants to be asked about first."""
+        try:
+            allowed = await self._asked(admitted)
+        except ToolError as e:
+            return await self._refuse(admitted.call, e, seconds=0.0)
+        if allowed is not None:
+            await self._run(allowed, is_edited=allowed.call is not admitted.call, is_approved=True)
+
+    async def _run(self, admitted: Admitted, *, is_edited: bool = False, is_approved: bool = False) -> None:
         call = admitted.call
         if self._book is not None:
             await self._book.intend(admitted, is_edited=is_edited)
@@ -157,9 +171,14 @@ class CallServer:
         try:
             if is_traced():
                 with call_span(call.function_name, call_id=call.call_id, run_id=self._run_id):
-                    value = await self._passage.run(admitted, self._run_id)
+                    value = await self._passage.run(admitted, self._run_id, is_approved=is_approved)
             else:
-                value = await self._passage.run(admitted, self._run_id)
+                value = await self._passage.run(admitted, self._run_id, is_approved=is_approved)
+        except AskFirst:
+            if not is_approved:
+                return await self._run_after_all(admitted)
+            error = ToolError(f"the tool {call.function_name} was allowed to run and asks once more")
+            return await self._refuse(call, error, seconds=time.monotonic() - started)
         except ToolError as e:
             return await self._refuse(call, e, seconds=time.monotonic() - started)
         await self._answer(call, value, seconds=time.monotonic() - started)

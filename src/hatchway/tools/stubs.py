@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 Style = Literal["declared", "async", "sync"]
 """How tools are called: each as its function was defined, or all in one way."""
+Styles = Style | Mapping[str, Style]
+"""One style for all tools, or one by the name of each."""
 _MAX_DEFAULT = 120
 _BRACKETS: dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 
 
-def render_stub(tool: Tool, style: Style = "declared") -> str:
+def render_stub(tool: Tool, style: Styles = "declared") -> str:
     """One tool as a `def`; the classes it names are in `render_stubs`."""
     return _function(tool, style, Namespace([tool.name]))
 
 
-def render_stubs(tools: Iterable[Tool], style: Style = "declared") -> str:
+def render_stubs(tools: Iterable[Tool], style: Styles = "declared") -> str:
     """All tools as one Python module: imports, a class for each record they take or give, functions, namespaces."""
     offered = list(tools)
     names = Namespace(tool.name for tool in offered)
@@ -62,7 +64,7 @@ def python_signature(tool: Tool) -> inspect.Signature:
     return inspect.Signature(parameters, return_annotation=_result(tool, names))
 
 
-def _branch(name: str, part: Tool | dict[str, Any], style: Style, names: Namespace) -> str:
+def _branch(name: str, part: Tool | dict[str, Any], style: Styles, names: Namespace) -> str:
     if not isinstance(part, dict):
         return _function(part, style, names)
     # No @staticmethod: accessed on the class they are plain functions, and not every checker knows the decorator.
@@ -71,7 +73,7 @@ def _branch(name: str, part: Tool | dict[str, Any], style: Style, names: Namespa
     return f"class {name}:\n" + "\n".join(f"    {line}" if line else "" for line in inner.split("\n"))
 
 
-def _function(tool: Tool, style: Style, names: Namespace) -> str:
+def _function(tool: Tool, style: Styles, names: Namespace) -> str:
     wish = identifier(tool.name)
     keyword = "async def" if is_called_async(tool, style) else "def"
     head = (
@@ -82,8 +84,9 @@ def _function(tool: Tool, style: Style, names: Namespace) -> str:
     return "\n".join([head, *([quoted(doc, "    ")] if doc.strip() else []), "    ..."])
 
 
-def is_called_async(tool: Tool, style: Style) -> bool:
+def is_called_async(tool: Tool, styles: Styles) -> bool:
     """Whether the code awaits the tool in this style."""
+    style = styles if isinstance(styles, str) else styles[tool.name]
     chosen = tool.calls if style == "declared" else style
     return tool.is_async if chosen == "declared" else chosen == "async"
 

@@ -1,0 +1,209 @@
+"""Deciding: what the framework is told of a paused action, and what its answer means for the calls inside.
+
+The metadata of a request holds the keys `code_mode`, `original_metadata` and `_approval_call`, all JSON. Its
+`checkpoint_data` is a signed reference to the run, never the run itself: the journal has that, and decides what may
+still run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_core import from_json, to_json
+
+from hatchway.core.decisions import Allow, Decision, Deny, Edit, as_decision
+from hatchway.core.errors import ApprovalRequired, CheckpointRefused
+from hatchway.core.signing import seal, unseal
+
+_CLAIMS = {"kind": "pydantic-ai"}
+Answer = bool | Decision
+"""What may be said of a call inside the code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A pause as a token tells it."""
+
+    run_id: str
+    nonce: str
+    """Stands for this pause and no other of the run."""
+    calls: tuple[str, ...]
+    """The ids of the calls that wait."""
+
+
+def nonce_of(paused: ApprovalRequired) -> str:
+    """What tells this pause from every other: the calls that wait in it, each of which is decided once."""
+    ids = [call.call_id for call in paused.pending]
+    return hashlib.sha256(json.dumps([paused.run_id, *sorted(ids)]).encode()).hexdigest()[:32]
+
+
+def request_metadata(paused: ApprovalRequired, asked: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
+    """What the framework shows and stores with the request.
+
+    Args:
+        paused: Where the action stands.
+        asked: What the tools said when they asked, by call.
+        key: Signs the token.
+    """
+    calls = [
+        {
+            "call_id": call.call_id,
+            "tool_name": call.function_name,
+            "tool_args": _jsonable(dict(call.kwargs)),
+            "original_metadata": _jsonable(asked.get(call.call_id)),
+        }
+        for call in paused.pending
+    ]
+    first, nonce = calls[0], nonce_of(paused)
+    token = {"run_id": paused.run_id, "nonce": nonce, "calls": [call["call_id"] for call in calls]}
+    sealed = seal(json.dumps(token).encode(), _CLAIMS, key=key)
+    return {
+        "code_mode": {
+            "checkpoint_data": b64encode(sealed).decode(),
+            "tool_name": first["tool_name"],
+            "tool_args": first["tool_args"],
+            "run_id": paused.run_id,
+            "nonce": nonce,
+            "calls": calls,
+        },
+        "original_metadata": first["original_metadata"],
+        "_approval_call": {"tool_name": first["tool_name"], "args": first["tool_args"]},
+    }
+
+
+def pause_of(metadata: Any, *, key: bytes) -> Pause | None:
+    """The pause that metadata speaks of; None when it speaks of none.
+
+    Raises:
+        CheckpointRefused: The token is not ours, or was altered.
+    """
+    told = code_mode_of(metadata)
+    if told is None:
+        return None
+    try:
+        sealed = b64decode(str(told.get("checkpoint_data", "")), validate=True)
+    except ValueError as e:
+        raise CheckpointRefused("it is not base64") from e
+    payload, _ = unseal(sealed, _CLAIMS, key=key)
+    token = json.loads(payload)
+    return Pause(run_id=token["run_id"], nonce=token["nonce"], calls=tuple(token["calls"]))
+
+
+def code_mode_of(metadata: Any) -> dict[str, Any] | None:
+    """Our part of a request's metadata."""
+    told = cast(dict[str, Any], metadata).get("code_mode") if isinstance(metadata, dict) else None
+    return cast(dict[str, Any], told) if isinstance(told, dict) else None
+
+
+def asked_before(metadata: Any) -> dict[str, Any]:
+    """What the tools had said when they asked, by call."""
+    told = code_mode_of(metadata) or {}
+    return {str(call["call_id"]): call.get("original_metadata") for call in told.get("calls", ())}
+
+
+def decisions_of(pause: Pause, metadata: Any, edited: Mapping[str, Any] | None) -> dict[str, Decision]:
+    """The decision about each call that waits: what the metadata says of it, else what was said of the request.
+
+    Args:
+        pause: The calls.
+        metadata: May hold `code_mode.decisions`, as `decided` writes them.
+        edited: Arguments given in place of the call's own.
+
+    Raises:
+        CheckpointRefused: Edited arguments for several calls at once.
+    """
+    told: Mapping[str, Any] = (code_mode_of(metadata) or {}).get("decisions") or {}
+    if edited is not None and len(pause.calls) != 1:
+        raise CheckpointRefused(
+            "arguments were given for several calls at once", hint="decide each: decided(requests, {call_id: Edit(…)})"
+        )
+    default = Allow() if edited is None else Edit(edited)
+    return {call_id: _read(told[call_id]) if call_id in told else default for call_id in pause.calls}
+
+
+def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answer) -> DeferredToolResults:
+    """The results that answer the requests of paused actions, call by call.
+
+    Args:
+        requests: What the run ended with.
+        answers: One answer for all calls, or one per call: `True`, `False`, `Allow()`, `Deny(reason)`, `Edit(args)`.
+            Keys are ids of calls in `code_mode.calls`, or of the model's call, for all in it. What has no answer is
+            denied.
+
+    Raises:
+        KeyError: An answer for something that does not wait.
+    """
+    results = DeferredToolResults()
+    known: set[str] = set()
+    for part in requests.approvals:
+        metadata = requests.metadata.get(part.tool_call_id, {})
+        told = code_mode_of(metadata)
+        calls = [str(call["call_id"]) for call in told["calls"]] if told is not None else []
+        known |= {part.tool_call_id, *calls}
+        answer = _answer(answers, part.tool_call_id)
+        if told is None:
+            results.approvals[part.tool_call_id] = _plain(answer)
+            continue
+        each = {call_id: _written(_answer(answers, call_id, answer)) for call_id in calls}
+        results.approvals[part.tool_call_id] = ToolApproved()  # of the code, which goes on and learns of each call
+        results.metadata[part.tool_call_id] = {**metadata, "code_mode": {**told, "decisions": each}}
+    if isinstance(answers, Mapping) and (strangers := set(answers) - known):
+        raise KeyError(f"no such call waits: {', '.join(sorted(strangers))}")
+    return results
+
+
+def denied_inside(metadata: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    """Metadata that denies every call of a pause, so that the code learns of it and can go on."""
+    told = code_mode_of(metadata) or {}
+    each = {str(call["call_id"]): _written(Deny(reason)) for call in told.get("calls", ())}
+    return {**metadata, "code_mode": {**told, "decisions": each}}
+
+
+def _answer(answers: Mapping[str, Answer] | Answer, key: str, otherwise: Decision | None = None) -> Decision:
+    if not isinstance(answers, Mapping):
+        return as_decision(answers)
+    given = answers.get(key)
+    return (otherwise or Deny("nobody approved it")) if given is None else as_decision(given)
+
+
+def _plain(decision: Decision) -> ToolApproved | ToolDenied:
+    """A decision about a call of the model's own."""
+    match decision:
+        case Allow():
+            return ToolApproved()
+        case Edit(args=args):
+            return ToolApproved(override_args=dict(args))
+        case Deny(reason=reason):
+            return ToolDenied(reason) if reason else ToolDenied()
+
+
+def _written(decision: Decision) -> dict[str, Any]:
+    match decision:
+        case Allow():
+            return {"kind": "allow"}
+        case Edit(args=args):
+            return {"kind": "edit", "args": _jsonable(dict(args))}
+        case Deny(reason=reason):
+            return {"kind": "deny", "reason": reason}
+
+
+def _read(written: Any) -> Decision:
+    match written:
+        case {"kind": "allow"}:
+            return Allow()
+        case {"kind": "edit", "args": args} if isinstance(args, dict):
+            return Edit(cast(dict[str, Any], args))
+        case {"kind": "deny", "reason": str(reason)}:
+            return Deny(reason)
+        case _:
+            return Deny("the decision could not be read")
+
+
+def _jsonable(value: Any) -> Any:
+    return from_json(to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64"))

@@ -1,0 +1,94 @@
+"""Nested calls: what the code calls goes through the framework's own tool manager, approvals and hooks included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_ai import RunContext
+from pydantic_ai import ToolDenied as Denied
+from pydantic_ai.exceptions import (
+    ApprovalRequired,
+    CallDeferred,
+    ModelRetry,
+    ToolFailed,
+    ToolFailedError,
+    ToolRetryError,
+)
+from pydantic_ai.messages import ToolCallPart, ToolReturn
+from pydantic_ai.tool_manager import ToolManager
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+from hatchway.core.calls import CallContext
+from hatchway.core.decisions import AskFirst
+from hatchway.core.errors import ToolDenied, ToolError
+
+_dispatch: ContextVar[Dispatch] = ContextVar("hatchway_pydantic_ai_dispatch")
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """The way out for the calls of one action."""
+
+    manager: ToolManager[Any]
+    parent: str
+    """The id of the model's own call; ids of nested ones begin with it."""
+    asked: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What a tool said when it asked to be approved, by call."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        """What the tool returns.
+
+        Raises:
+            AskFirst: Somebody must approve it, and no handler did.
+            ToolDenied: A handler said no.
+            ToolError: The tool failed, or refused its arguments.
+        """
+        part = ToolCallPart(name, dict(arguments), tool_call_id=f"{self.parent}__{context.call_id}")
+        said = self.asked.get(context.call_id)
+        try:
+            result = await self.manager.handle_call(
+                part, approved=context.approved, metadata=said, wrap_validation_errors=False
+            )
+        except ApprovalRequired as e:
+            self.asked[context.call_id] = e.metadata
+            raise AskFirst from e
+        except CallDeferred as e:
+            raise ToolError(
+                f"the tool {name} gets its result from outside this run and cannot be called in code"
+            ) from e
+        except (ModelRetry, ToolFailed) as e:
+            raise ToolError(e.message) from e
+        except ToolRetryError as e:
+            raise ToolError(str(e)) from e
+        except ToolFailedError as e:
+            raise ToolError(e.tool_failed.model_response_str()) from e
+        except ValidationError as e:
+            raise ToolError(f"{name}(): {_problems(e)}") from e
+        if isinstance(result, Denied):
+            raise ToolDenied(result.message)
+        return result.return_value if isinstance(result, ToolReturn) else result
+
+
+async def call_nested(name: str, /, *, hatchway_call: CallContext, **arguments: Any) -> Any:
+    """The function behind every tool: finds the action it is called from."""
+    return await _dispatch.get().call(name, arguments, hatchway_call)
+
+
+def dispatched(
+    ctx: RunContext[Any], toolset: AbstractToolset[Any], tools: Mapping[str, ToolsetTool[Any]], asked: dict[str, Any]
+) -> Dispatch:
+    """Make the calls of this task's action go out here."""
+    root = ctx.root_capability if ctx.tool_manager is None else ctx.tool_manager.root_capability
+    manager = ToolManager[Any](toolset=toolset, root_capability=root, ctx=ctx, tools=dict(tools))
+    dispatch = Dispatch(manager, ctx.tool_call_id or "code", asked)
+    _dispatch.set(dispatch)
+    return dispatch
+
+
+def _problems(error: ValidationError) -> str:
+    told = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()[:5]]
+    return "; ".join(told)
