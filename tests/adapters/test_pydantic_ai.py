@@ -340,7 +340,8 @@ async def test_no_backend_is_imported_and_a_missing_one_says_what_to_install() -
         "CodeModeToolset(FunctionToolset(), sandbox='process')\n"
         "import asyncio\nfrom pydantic_ai import Agent\nfrom pydantic_ai.models.test import TestModel\n"
         "agent = Agent(TestModel(), toolsets=[CodeModeToolset(FunctionToolset(), sandbox='monty')])\n"
-        "print([p.content for m in agent.run_sync('go').all_messages() for p in m.parts if p.part_kind == 'tool-return'])"
+        "told = [p for m in agent.run_sync('go').all_messages() for p in m.parts]\n"
+        "print([p.content for p in told if p.part_kind == 'tool-return'])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True)
     assert "sandbox failed: " in done.stdout

@@ -318,5 +318,5 @@ async def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidSetting):
         async with CodeMode("nope"):
             pass
-    with pytest.raises(InvalidSetting, match="calls is 'declared' or 'async', not 'sync'"):
+    with pytest.raises(InvalidSetting, match="calls is 'declared', 'async' or 'written', not 'sync'"):
         CodeMode("monty", calls="sync")  # type: ignore[arg-type]

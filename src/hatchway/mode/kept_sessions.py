@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.mode.file_exchange import FileExchange
@@ -105,5 +106,9 @@ class KeptSessions:
                 )
             await self._kept.pop(idle).closing.aclose()
         closing = AsyncExitStack()
-        known = self._session_id(name) if self._session_id is not None else None
-        return KeptSession(await closing.enter_async_context(self._mode.session(session_id=known)), closing)
+        if self._session_id is None:
+            return KeptSession(await closing.enter_async_context(self._mode.session()), closing)
+        known = self._session_id(name)
+        rows = await asyncio.to_thread(partial(self._mode.journal.runs, session_id=known, limit=1))
+        opening = self._mode.session(session_id=known, is_new=not rows)
+        return KeptSession(await closing.enter_async_context(opening), closing)

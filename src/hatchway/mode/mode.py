@@ -133,7 +133,7 @@ class CodeMode:
 
     @asynccontextmanager
     async def session(
-        self, *, limits: Limits | None = None, session_id: str | None = None
+        self, *, limits: Limits | None = None, session_id: str | None = None, is_new: bool = False
     ) -> AsyncGenerator[ModeSession, None]:
         """A kept interpreter: names, imports and functions persist from action to action.
 
@@ -141,6 +141,7 @@ class CodeMode:
             limits: Defaults for its actions.
             session_id: Of a session in the journal (`ModeSession.session_id`): its actions are run again, their calls
                 answered as they were, and it goes on from there.
+            is_new: There is none of this id yet, and it is to have it.
 
         Raises:
             CheckpointRefused: No such session, its actions cannot be run again, or one of them has not ended.
@@ -155,7 +156,7 @@ class CodeMode:
                 yield ModeSession(partial(self._new_run, session), self._finished, asks=self._approve is None)
             return
         known = session_id or uuid.uuid4().hex
-        async with durable.session(sandbox, known, limits, is_new=session_id is None) as (session, done):
+        async with durable.session(sandbox, known, limits, is_new=is_new or session_id is None) as (session, done):
             new_run = partial(durable.new, session, session_id=known)
             yield ModeSession(
                 new_run, self._finished, asks=self._approve is None, session_id=known, limits=limits, done=done
