@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import without_warning
 
 HATCHWAY = [sys.executable, "-W", "error", "-m", "hatchway"]
 TAKE_TERMINAL = (
@@ -33,7 +34,8 @@ class Hatchway:
         ran = subprocess.run(
             command, input=given, capture_output=True, cwd=self.cwd, env=env, timeout=60, start_new_session=True
         )
-        return subprocess.CompletedProcess(command, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+        stderr = without_warning(ran.stderr.decode())
+        return subprocess.CompletedProcess(command, ran.returncode, ran.stdout.decode(), stderr)
 
     def json(self, *args: str, **options: Any) -> Any:
         """Run it and read the one JSON object it prints."""

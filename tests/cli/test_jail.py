@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.weaker_wall import without_warning
 
 from hatchway.sandboxes.jail import JailSandbox
 
@@ -33,12 +34,14 @@ def jail(*words: str | Path, data: str = "", **settings: object) -> subprocess.C
 
 def test_streams_and_exit_codes() -> None:
     done = jail("--", "sh", "-c", "cat; echo err >&2; exit 7", data="in\n")
-    assert (done.returncode, done.stdout, done.stderr) == (7, "in\n", "err\n")
+    assert (done.returncode, done.stdout, without_warning(done.stderr)) == (7, "in\n", "err\n")
     assert jail("--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
     assert jail("sh", "-c", "exit 3").returncode == 3
 
 
 def test_files_and_rules(tmp_path: Path) -> None:
+    if JailSandbox.probe().tier != "namespaces":
+        pytest.skip("/input is a place of its own only in the namespaces tier")
     (tmp_path / ".env").write_text("SECRET")
     (tmp_path / "kept").write_text("kept")
     script = "cat .env; echo new > new; rm kept; cat /input/x; ls /input"
@@ -75,7 +78,8 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_limits() -> None:
     done = jail("--timeout", "0.5", "--", "sleep", "60")
-    assert (done.returncode, done.stderr) == (124, "hatchway: the command went over its limit of wall_seconds\n")
+    assert done.returncode == 124
+    assert without_warning(done.stderr) == "hatchway: the command went over its limit of wall_seconds\n"
     assert jail("--memory", "lots", "--", "true").returncode == 2
 
 

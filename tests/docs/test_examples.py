@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.weaker_wall import without_warning
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTS = {
@@ -66,7 +67,9 @@ def test_an_example_prints_what_it_promises(request: pytest.FixtureRequest, name
         request.getfixturevalue(NEEDS[name])
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    assert (ran.stderr, ran.stdout, ran.returncode) == ("", PRINTS[name], 0)
+    if ran.stdout.startswith("not on this machine: "):
+        pytest.skip(ran.stdout)
+    assert (without_warning(ran.stderr), ran.stdout, ran.returncode) == ("", PRINTS[name], 0)
 
 
 @pytest.mark.parametrize("name", PRINTS)

@@ -106,6 +106,7 @@ async def test_what_it_sees_of_the_host(jail: CommandJail) -> None:
         assert not os.path.exists(path)
 
 
+@pytest.mark.usefixtures("path_rules_hold")
 async def test_a_workspace_to_read_or_to_change(make: Callable[..., CommandJail], work: Path) -> None:
     script = "cat plain.txt; echo new > new.txt; cat .env; pwd"
     async with make(paths=path_rules(write=[work], deny_read=[".env"])) as jail:

@@ -17,7 +17,7 @@ from hatchway.core.paths import path_rules
 from hatchway.core.results import ExecutionResult
 from hatchway.sandboxes.jail import JailSandbox
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("path_rules_hold")]
 MakeJail = Callable[..., JailSandbox]
 SECRET = "TOP-SECRET-CANARY"
 

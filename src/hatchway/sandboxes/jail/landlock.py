@@ -9,9 +9,11 @@ out. Its processes are found by their descent. Nothing can be shown at another p
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import stat
+import struct
 import sys
 import tempfile
 from collections.abc import Callable
@@ -158,6 +160,8 @@ async def landlocked_spawner(launch: Launch) -> Spawner:
         SandboxUnavailable: The tier cannot hold, or cannot show what is granted, here.
     """
     check_landlock()
+    if launch.denied() is not None:
+        check_path_rules()
     if not launch.is_command:  # a program imports nothing of it
         check_reachable(launch.interpreter, launch.packages)
     for path in (*launch.granted, *launch.paths.read, *launch.paths.write):
@@ -230,6 +234,23 @@ def check_landlock() -> None:
         raise SandboxUnavailable(
             f"the landlock tier is refused here: it needs Landlock version {NEEDED_VERSION}, this kernel has {has}",
             hint="boot Linux 6.12 or later with lsm=landlock in its command line",
+        )
+
+
+def check_path_rules() -> None:
+    """What is denied by name is held by a warden that reads the paths out of the code's memory.
+
+    Raises:
+        SandboxUnavailable: No process may read another's memory here.
+    """
+    room = ctypes.create_string_buffer(b"x")
+    vector = struct.pack("@PN", ctypes.addressof(room), 1)
+    libc, one = ctypes.CDLL(None, use_errno=True), ctypes.c_ulong(1)
+    if libc.process_vm_readv(os.getpid(), vector, one, vector, one, ctypes.c_ulong(0)) != 1:
+        why = os.strerror(ctypes.get_errno())
+        raise SandboxUnavailable(
+            f"path rules are refused here in the landlock tier: process_vm_readv: {why}",
+            hint="in a container: docker run --cap-add=SYS_PTRACE …; or leave deny_read and deny_write out",
         )
 
 

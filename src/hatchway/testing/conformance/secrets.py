@@ -20,9 +20,11 @@ PLAIN_ENVIRONMENT = {
 READ_ENVIRONMENT = """
     import os
     initial = ""
-    if os.path.exists("/proc/self/environ"):
+    try:
         with open("/proc/self/environ") as f:
             initial = f.read()
+    except OSError:
+        pass
     [dict(os.environ), initial]
 """
 

@@ -58,8 +58,13 @@ def descendants(pid: int) -> dict[int, Stat]:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Memory of a process where pages it shares with others count in part; 0 when it cannot be told."""
-    return _kilobytes(f"/proc/{pid}/smaps_rollup", b"Pss:")
+    """Memory of a process where pages it shares with others count in part; 0 when it cannot be told.
+
+    A container's root may not look that close at other users' processes: there they count whole.
+    """
+    if shared := _kilobytes(f"/proc/{pid}/smaps_rollup", b"Pss:"):
+        return shared
+    return sum(_kilobytes(f"/proc/{pid}/status", label) for label in (b"RssAnon:", b"RssShmem:"))
 
 
 def peak_bytes(pid: int) -> int:
