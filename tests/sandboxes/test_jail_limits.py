@@ -99,10 +99,13 @@ async def test_processes_past_the_interpreter(jail: JailSandbox) -> None:
         time.sleep(1)
         n, told
     """
+    killed_for, started, told = "", 0, ""
     try:
         started, told = (await run(jail, code, processes=20)).output
     except CodeLimitError as e:
-        assert (e.limit, _are_counted_together(jail)) == ("processes", True)
+        killed_for = e.limit
+    if killed_for and _are_counted_together(jail):
+        assert killed_for == "processes"
         return
     assert 15 <= started < 20 or _are_counted_together(jail)
     assert told == "Resource temporarily unavailable"
