@@ -24,7 +24,8 @@ HatchwayError                      message, hint
 ├── SandboxCrashed                 the sandbox's own machinery died, not the code
 ├── TransportError                 the channel to the sandbox broke
 ├── ServerUnavailable              an MCP server cannot be reached, or does not answer as one
-└── RoundLimitReached              a model kept writing code past the rounds it had
+├── RoundLimitReached              a model kept writing code past the rounds it had
+└── AnswerWithheld (AssertionError) a vendor's answer was filtered, refused or cut short
 
 Three kinds, never mixed: the code failed (`CodeExecutionError`), a tool failed (`ToolError`, seen by the
 code only), the host failed (`SandboxUnavailable`, `SandboxCrashed`, `TransportError`).
@@ -257,6 +258,26 @@ class RoundLimitReached(HatchwayError):
             f"the model still writes code after {rounds} round(s)", hint="raise max_rounds, or ask for less"
         )
         self.rounds = rounds
+
+
+class AnswerWithheld(HatchwayError, AssertionError):
+    """A vendor gave no whole answer: it was filtered, refused or cut short.
+
+    Args:
+        provider: The vendor.
+        reason: Its own word for it, such as `"content_filter"` or `"max_output_tokens"`.
+        text: What there is of the answer.
+    """
+
+    def __init__(self, provider: str, reason: str, *, text: str = "") -> None:
+        is_long = "max" in reason.lower() or "length" in reason.lower()
+        super().__init__(
+            f"{provider} gave no whole answer: {reason}" + (f": {text[:500]}" if text else ""),
+            hint="raise max_output_tokens" if is_long else "ask in other words",
+        )
+        self.provider = provider
+        self.reason = reason
+        self.text = text
 
 
 def described(error: BaseException) -> Mapping[str, str]:

@@ -106,7 +106,7 @@ def damaged(what: str, error: Exception) -> JournalError:
 def head_text(head: RunHead) -> str:
     """The stored form of a head."""
     functions = [{"name": f.name, "is_async": f.is_async, "stub": f.stub} for f in head.functions]
-    return to_text({**_shallow(head), "functions": functions, "limits": asdict(head.limits)})
+    return to_text({**_shallow(head, RunHead), "functions": functions, "limits": asdict(head.limits)})
 
 
 def head_of(text: str) -> RunHead:
@@ -160,7 +160,7 @@ def ending_text(end: ExecutionResult | HatchwayError) -> str:
     """The stored form of how a run ended."""
     if isinstance(end, ExecutionResult):
         files = {name: _files(getattr(end, name)) for name in _FILES}
-        return to_text({"result": {**_shallow(end), "usage": asdict(end.usage), **files}})
+        return to_text({"result": {**_shallow(end, ExecutionResult), "usage": asdict(end.usage), **files}})
     known = {"type": type(end).__name__, "message": end.message, "hint": end.hint}
     if isinstance(end, CodeExecutionError):
         known |= {"stdout": end.stdout, "stderr": end.stderr}
@@ -197,8 +197,8 @@ def _error_of(told: dict[str, Any]) -> HatchwayError:
     return CodeRuntimeError(told["message"], hint=told["hint"])
 
 
-def _shallow(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+def _shallow(value: Any, kind: type[Any]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in kind.__dataclass_fields__}
 
 
 def _files(files: Sequence[ExecFile]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hatchway.testing.conformance.runner import CheckOutcome, ConformanceReport, run_check, run_conformance
     from hatchway.testing.scripted import Reply, ScriptedModel, ScriptEnded
     from hatchway.testing.under_pytest import pytest_checks
+    from hatchway.testing.vendor import ScriptedVendor, VendorReply, VendorRequest
 
 __all__ = [
     "CHECKS",
@@ -19,6 +20,9 @@ __all__ = [
     "Reply",
     "ScriptEnded",
     "ScriptedModel",
+    "ScriptedVendor",
+    "VendorReply",
+    "VendorRequest",
     "pytest_checks",
     "run_check",
     "run_conformance",
@@ -29,6 +33,7 @@ _HOMES = {
     "conformance.runner": ("CheckOutcome", "ConformanceReport", "run_check", "run_conformance"),
     "scripted": ("Reply", "ScriptEnded", "ScriptedModel"),
     "under_pytest": ("pytest_checks",),
+    "vendor": ("ScriptedVendor", "VendorReply", "VendorRequest"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,0 +1,197 @@
+"""What code at a vendor is, gives and asks for: one vocabulary for OpenAI, Anthropic and Gemini."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hatchway.core.errors import CodeExecutionError, CodeRuntimeError, CodeTimeoutError
+from hatchway.core.results import DISPLAY_TYPES, Display, ExecutionResult
+
+Item = dict[str, Any]
+"""One item, block or part of a vendor's wire form, as JSON; kept as it came, so that it can be sent back."""
+Provider = Literal["openai", "anthropic", "gemini"]
+"""Who runs the code."""
+Language = Literal["python", "javascript", "bash", "file_edit"]
+"""What the code is written in; `file_edit` is a change of a file in the container."""
+Status = Literal["ok", "failed", "timeout", "interrupted", "unavailable", "unknown"]
+"""How it ended; `unknown` where the vendor does not say."""
+Stop = Literal["end", "calls", "continue", "filtered", "incomplete", "failed"]
+"""Why a vendor stopped: it is done, waits for our calls, wants to be asked again, or has no answer to give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedCodeCall:
+    """One piece of code a vendor's model had run at the vendor."""
+
+    provider: Provider
+    call_id: str
+    """The vendor's own id of it; empty where it gives none."""
+    language: Language
+    code: str
+    """The code; for `file_edit` the command as JSON."""
+    container_id: str | None = None
+    """Where it ran; None where the vendor does not say."""
+    caller: str = "direct"
+    """The type of who asked for it, as the vendor spells it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRef:
+    """A file at the vendor, made by code there: what a citation tells of it."""
+
+    provider: Provider
+    file_id: str
+    container_id: str | None = None
+    filename: str = ""
+    """As the code named it: text of a stranger, never a path to write to. `download_all` makes it safe."""
+    span: tuple[int, int] | None = None
+    """Where in the answer's text it is cited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedImage:
+    """A picture the code showed."""
+
+    url: str = ""
+    """Where the vendor has it; empty when it came along."""
+    display: Display | None = None
+    """The picture itself, when it came along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedCodeResult:
+    """How a piece of code ended. What a vendor does not tell is None, never made up."""
+
+    call: HostedCodeCall
+    status: Status
+    stdout: str | None = None
+    stderr: str | None = None
+    exit_code: int | None = None
+    logs: str | None = None
+    """Output of which the vendor does not say on which stream it came."""
+    error_code: str = ""
+    """The vendor's own word for a failure of its machinery, such as `too_many_requests`."""
+    images: tuple[HostedImage, ...] = ()
+    files: tuple[FileRef, ...] = ()
+    opaque: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """Fields only the vendor can read (fingerprint, signature, encrypted output); they are in the history too."""
+
+    @property
+    def success(self) -> bool | None:
+        """Whether it went well; None: the vendor does not say."""
+        return {"ok": True, "unknown": None}.get(self.status, False)
+
+    @property
+    def text(self) -> str:
+        """Everything it printed."""
+        return "".join(part for part in (self.logs, self.stdout, self.stderr) if part)
+
+    @property
+    def displays(self) -> tuple[Display, ...]:
+        """The pictures that came along."""
+        return tuple(image.display for image in self.images if image.display is not None)
+
+    def as_execution(self) -> ExecutionResult:
+        """The same as a sandbox of ours would have told it.
+
+        Raises:
+            CodeTimeoutError: It ran out of the vendor's time.
+            CodeRuntimeError: It failed, or did not run to its end.
+        """
+        printed = (self.logs or "") + (self.stdout or "")
+        if self.success is False:
+            raise self._failure(printed)
+        return ExecutionResult(
+            stdout=printed, stderr=self.stderr or "", images=self.displays, displays=self.displays, tier="vendor"
+        )
+
+    def _failure(self, printed: str) -> CodeExecutionError:
+        kind = CodeTimeoutError if self.status == "timeout" else CodeRuntimeError
+        why = self.stderr or self.error_code or f"the code at {self.call.provider} ended as {self.status}"
+        return kind(why, stdout=printed, stderr=self.stderr or "", displays=self.displays)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgrammaticCall:
+    """A call to one of OUR tools, made by a vendor's model or by its code."""
+
+    call_id: str
+    tool: str
+    """The name as the vendor spells it."""
+    arguments: Any
+    """What was given; the gate checks it."""
+    caller: str = "direct"
+    """The type the vendor gives of who calls; anything but `direct` is code."""
+    parent_code_call_id: str = ""
+    """The code that calls."""
+    raw_caller: Item | None = None
+    """The vendor's whole word about the caller, to be sent back."""
+
+    @property
+    def is_from_code(self) -> bool:
+        """Judged by the type as text: an SDK that does not know a type takes it for another class."""
+        return self.caller != "direct"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRef:
+    """A vendor's container."""
+
+    id: str
+    expires_at: str | None = None
+    """As the vendor writes it."""
+    memory_limit: str | None = None
+    """The tier it was asked with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """What is known of one request to a vendor; holds no secret."""
+
+    provider: Provider
+    model: str
+    request_id: str | None = None
+    """The id the vendor's support asks for."""
+    response_id: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    max_output_tokens: int | None = None
+    """The limit that was asked for."""
+    container_id: str | None = None
+    memory_limit: str | None = None
+    attempts: int = 1
+    """Requests made, the retried ones included."""
+    streamed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One response of a vendor, read."""
+
+    items: tuple[Item, ...]
+    """All of it, to be put behind the history."""
+    stop: Stop
+    reason: str = ""
+    """The vendor's own word for why it stopped."""
+    text: str = ""
+    refusal: str = ""
+    """What the model said instead of an answer."""
+    thoughts: str = ""
+    codes: tuple[HostedCodeResult, ...] = ()
+    calls: tuple[ProgrammaticCall, ...] = ()
+    citations: tuple[FileRef, ...] = ()
+    container: ContainerRef | None = None
+    unknown: tuple[str, ...] = ()
+    """Kinds of items nobody here has heard of; they are in `items` all the same."""
+    response_id: str | None = None
+    model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+def picture(content: bytes, mime_type: str, number: int) -> HostedImage:
+    """A picture that came along, named by us."""
+    name = f"display-{number}{DISPLAY_TYPES.get(mime_type, '')}"
+    return HostedImage(display=Display(name=name, content=content, mime_type=mime_type))

@@ -1,0 +1,127 @@
+"""What a tool may know at a vendor: the turn it serves, and what it gives back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hatchway.core.calls import CallContext
+from hatchway.core.events import AgentEvent
+
+if TYPE_CHECKING:
+    from hatchway.hosted.adapter import HostedAdapter
+    from hatchway.hosted.session import HostedSession
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult(Generic[ResultT]):
+    """What a tool gives: words for the model, a value for the program."""
+
+    message: str
+    """What the model reads."""
+    value: ResultT | None = None
+    """The typed payload."""
+    success: bool | None = True
+    """Whether it went well; None: the vendor does not say."""
+
+
+class EventBus:
+    """Events to whoever listens, in order, at once."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[AgentEvent], None]] = []
+
+    def subscribe(self, listener: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Have each event told from now on; what is returned ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def publish(self, event: AgentEvent) -> None:
+        """Tell an event."""
+        for listener in tuple(self._listeners):
+            listener(event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMetadata:
+    """The request a tool works for."""
+
+    text: str = ""
+    """The user's words."""
+    instructions: str = ""
+    """What the model was told before."""
+    model: str = ""
+    name: str = ""
+    """What the caller named the request; for logs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext(CallContext):
+    """The call, and the turn it belongs to. Outside of a vendor's turn there is no adapter and no session."""
+
+    prompt: PromptMetadata = field(default_factory=PromptMetadata)
+    adapter: HostedAdapter | None = None
+    session: HostedSession | None = None
+    event_bus: EventBus = field(default_factory=EventBus)
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """One request of a user, with all that goes to and fro until it is answered."""
+
+    prompt: PromptMetadata
+    adapter: HostedAdapter
+    session: HostedSession
+    event_bus: EventBus
+    deadline: float | None = None
+    """`time.monotonic()` value at which it is over."""
+    streams: bool = False
+    run_id: str = ""
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Of this request only: tool choice, output schema."""
+    uses: dict[str, ToolContext] = field(default_factory=dict[str, ToolContext])
+    """The context of each call, one and the same for whoever handles it."""
+
+    def context(self, call_id: str, given: CallContext | None = None) -> ToolContext:
+        """The context of a call: made once, then the very same."""
+        if call_id not in self.uses:
+            known = given or CallContext(run_id=self.run_id, call_id=call_id, idempotency_key="", deadline=None)
+            self.uses[call_id] = _context(known, self)
+        return self.uses[call_id]
+
+    def left(self) -> float | None:
+        """Seconds until the deadline; None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+
+def _context(call: CallContext, turn: Turn) -> ToolContext:
+    deadlines = [at for at in (call.deadline, turn.deadline) if at is not None]
+    return ToolContext(
+        run_id=call.run_id,
+        call_id=call.call_id,
+        idempotency_key=call.idempotency_key,
+        deadline=min(deadlines, default=None),
+        prompt=turn.prompt,
+        adapter=turn.adapter,
+        session=turn.session,
+        event_bus=turn.event_bus,
+    )
+
+
+TURN: ContextVar[Turn | None] = ContextVar("hatchway_hosted_turn", default=None)
+"""The turn that is under way in this task; the tasks and threads that serve its calls inherit it."""
+
+
+def tool_context(call: CallContext) -> ToolContext:
+    """The context of a call made through the gate, at a vendor or in a sandbox of ours."""
+    turn = TURN.get()
+    if turn is not None:
+        return turn.context(call.call_id, call)
+    return ToolContext(
+        run_id=call.run_id, call_id=call.call_id, idempotency_key=call.idempotency_key, deadline=call.deadline
+    )

@@ -1,0 +1,72 @@
+"""Downloads: files a vendor's code made, under names that cannot leave their folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+from hatchway.core.errors import InvalidSetting
+from hatchway.hosted.code import FileRef
+
+MAX_NAME = 120
+_STRANGE = re.compile(r"[^\w .()+,=@-]", re.ASCII)
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+
+
+def safe_name(filename: str, file_id: str = "") -> str:
+    """A plain file name for what a stranger called a file.
+
+    The last part of a path only, strange characters as `_`; never empty, hidden, reserved or long.
+    """
+    last = re.split(r"[/\\]", filename)[-1]
+    name = _STRANGE.sub("_", last).strip(" .")
+    if not name.strip("_"):
+        name = _STRANGE.sub("_", file_id).strip(" .") or "file"
+    if name.partition(".")[0].lower() in _RESERVED:
+        name = f"_{name}"
+    stem, dot, suffix = name.rpartition(".")
+    room = MAX_NAME - len(dot + suffix)
+    return name if len(name) <= MAX_NAME else f"{stem[:room]}{dot}{suffix}" if room > 0 and stem else name[:MAX_NAME]
+
+
+async def save_all(
+    files: Iterable[FileRef], folder: str | os.PathLike[str], fetch: Callable[[FileRef], Awaitable[bytes]]
+) -> dict[str, Path]:
+    """Each file once, in the folder; by file id where it was written. What is there already is not replaced.
+
+    Raises:
+        InvalidSetting: The folder cannot be made or written to.
+    """
+    place = _folder(folder)
+    written: dict[str, Path] = {}
+    for file in files:
+        if file.file_id not in written:
+            content = await fetch(file)
+            written[file.file_id] = _written(place, safe_name(file.filename, file.file_id), content)
+    return written
+
+
+def _folder(folder: str | os.PathLike[str]) -> Path:
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InvalidSetting(f"{place} cannot be a folder for downloads: {e.strerror}") from None
+    return place
+
+
+def _written(folder: Path, name: str, content: bytes) -> Path:
+    stem, dot, suffix = name.rpartition(".")
+    for number in range(1, 10_000):
+        unlike = name if number == 1 else f"{stem or suffix} ({number}){dot + suffix if stem else ''}"
+        try:
+            # O_EXCL takes no link and no file that is there: nothing of this machine is written over
+            descriptor = os.open(folder / unlike, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+        except FileExistsError:
+            continue
+        with os.fdopen(descriptor, "wb") as f:
+            f.write(content)
+        return folder / unlike
+    raise InvalidSetting(f"{folder} holds too many files named {name!r}", hint="give another folder")

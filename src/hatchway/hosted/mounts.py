@@ -1,0 +1,192 @@
+"""Host mounts: which files of this machine go to a vendor. Nothing outside the allowed roots ever does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from hatchway.core.errors import InvalidSetting
+
+
+@dataclass(frozen=True, slots=True)
+class VfsPath:
+    """A path of segments, without the ways out of it."""
+
+    segments: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if bad := [part for part in self.segments if part in ("", ".", "..") or "/" in part or "\0" in part]:
+            raise InvalidSetting(f"{bad[0]!r} is no segment of a path")
+
+    def __str__(self) -> str:
+        return "/".join(self.segments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostMount:
+    """Files of this machine for the code at a vendor. They are uploaded; the vendor decides where they lie.
+
+    Raises:
+        InvalidSetting: The path is absolute or leaves its root, or the cap is none.
+    """
+
+    host_path: str
+    """A file or folder, relative to one of the adapter's `allowed_host_roots`."""
+    mount_path: VfsPath | None = None
+    """What the model is told it stands for; no vendor lets us choose the place."""
+    include_glob: tuple[str, ...] = ()
+    """Files that match one of these; none takes all."""
+    exclude_glob: tuple[str, ...] = ()
+    """Files that match one of these are left out."""
+    max_bytes: int | None = None
+    """All files together; past it nothing is uploaded."""
+    follow_symlinks: bool = False
+    """Whether links are followed; also then not out of the roots."""
+
+    def __post_init__(self) -> None:
+        path = PurePosixPath(self.host_path)
+        if not self.host_path or path.is_absolute() or ".." in path.parts or "\0" in self.host_path:
+            raise InvalidSetting(f"host_path {self.host_path!r} is relative to an allowed root, without '..'")
+        if self.max_bytes is not None and self.max_bytes < 0:
+            raise InvalidSetting(f"max_bytes is at least 0, not {self.max_bytes}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFile:
+    """A file about to go to a vendor, read."""
+
+    name: str
+    """What the model is told it stands for, `/` between parts."""
+    content: bytes
+    digest: str
+    """SHA-256 of the content: the same bytes are uploaded once."""
+
+    @property
+    def upload_name(self) -> str:
+        """A single name, as a vendor takes it."""
+        return self.name.replace("/", "__")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRules:
+    """What a vendor takes."""
+
+    max_file_bytes: int
+    suffixes: frozenset[str] | None = None
+    """With their dot, in lower case; None takes all."""
+
+    def check(self, path: Path, size: int) -> None:
+        """Refuse a file before it is read.
+
+        Raises:
+            InvalidSetting: The vendor would not take it.
+        """
+        if self.suffixes is not None and path.suffix.lower() not in self.suffixes:
+            raise InvalidSetting(
+                f"{path.name!r}: files of type {path.suffix or '(none)'} are not supported",
+                hint="leave it out with exclude_glob, or give it as .txt or .zip",
+            )
+        if size > self.max_file_bytes:
+            raise InvalidSetting(
+                f"{path.name!r} has {size} bytes; a file may have {self.max_file_bytes}",
+                hint="leave it out with exclude_glob, or split it",
+            )
+
+
+def collect(mounts: Iterable[HostMount], roots: Sequence[Path], rules: FileRules) -> list[LocalFile]:
+    """The files of the mounts, read; nothing is read before all of a mount were checked.
+
+    Raises:
+        InvalidSetting: A path that is not there or leaves the roots, a file the vendor does not take, too many bytes.
+    """
+    found: dict[str, LocalFile] = {}
+    for mount in mounts:
+        root, start = _located(mount, roots)
+        paths = [path for path in _files(start, mount, root) if _is_wanted(path, start, mount)]
+        total = 0
+        for path in paths:
+            size = path.stat().st_size
+            rules.check(path, size)
+            total += size
+            if mount.max_bytes is not None and total > mount.max_bytes:
+                raise InvalidSetting(
+                    f"the mount {mount.host_path!r} has more than its {mount.max_bytes} bytes",
+                    hint="raise max_bytes, or leave files out with exclude_glob",
+                )
+        for path in paths:
+            file = _read(path, _name(path, start, mount), rules)
+            found.setdefault(file.name, file)
+    return list(found.values())
+
+
+def _located(mount: HostMount, roots: Sequence[Path]) -> tuple[Path, Path]:
+    for root in roots:
+        real_root = root.resolve()
+        path = real_root / mount.host_path
+        if not os.path.lexists(path):
+            continue
+        if not mount.follow_symlinks and path.resolve() != path:
+            raise InvalidSetting(f"{mount.host_path!r} goes through a link", hint="HostMount(follow_symlinks=True)")
+        _check_inside(path, real_root)
+        return real_root, path
+    allowed = ", ".join(str(root) for root in roots) or "none: give the adapter allowed_host_roots"
+    raise InvalidSetting(f"{mount.host_path!r} is in none of the allowed roots", hint=f"they are {allowed}")
+
+
+def _check_inside(path: Path, root: Path) -> None:
+    if not path.resolve().is_relative_to(root):
+        raise InvalidSetting(f"{path.name!r} leads out of the allowed root")
+
+
+def _files(start: Path, mount: HostMount, root: Path) -> Generator[Path]:
+    """The regular files, in the order of their names."""
+    if start.is_file():
+        yield start
+        return
+    for folder, folders, names in os.walk(start, followlinks=False):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder) / name
+            if path.is_symlink():
+                if not mount.follow_symlinks:
+                    continue
+                _check_inside(path, root)
+            if path.is_file():  # no pipes, no devices
+                yield path
+
+
+def _is_wanted(path: Path, start: Path, mount: HostMount) -> bool:
+    relative = path.name if path == start else path.relative_to(start).as_posix()
+    is_in = not mount.include_glob or any(_matches(relative, glob) for glob in mount.include_glob)
+    return is_in and not any(_matches(relative, glob) for glob in mount.exclude_glob)
+
+
+def _matches(relative: str, glob: str) -> bool:
+    """`*` within a name, `**` over folders; a glob without `/` matches the name in any folder."""
+    text = relative if "/" in glob else relative.rpartition("/")[2]
+    pattern = re.escape(glob).replace(r"\*\*/", "(?:.*/)?").replace(r"\*\*", ".*")
+    return re.fullmatch(pattern.replace(r"\*", "[^/]*").replace(r"\?", "[^/]"), text, re.S) is not None
+
+
+def _name(path: Path, start: Path, mount: HostMount) -> str:
+    relative = path.name if path == start else path.relative_to(start).as_posix()
+    place = mount.host_path if mount.mount_path is None else str(mount.mount_path)
+    if path == start and mount.mount_path is None:
+        return mount.host_path
+    return f"{place}/{relative}" if place else relative
+
+
+def _read(path: Path, name: str, rules: FileRules) -> LocalFile:
+    """The file's bytes, of the very file that was checked."""
+    descriptor = os.open(path.resolve(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as f:
+        is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        content = f.read(rules.max_file_bytes + 1) if is_regular else b""
+    if not is_regular or len(content) > rules.max_file_bytes:
+        raise InvalidSetting(f"{name!r} changed while it was looked at", hint="try again")
+    return LocalFile(name=name, content=content, digest=hashlib.sha256(content).hexdigest())

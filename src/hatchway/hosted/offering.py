@@ -1,0 +1,48 @@
+"""Offering: which tools go to a vendor, checked before any of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from hatchway.core.errors import InvalidTool
+from hatchway.hosted.capabilities import CAPABILITIES
+from hatchway.hosted.code import Provider
+from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.vendor import Offer
+from hatchway.tools.functions import Tool, as_tools
+
+AnyProviderTool = ProviderTool[Any, Any, Any]
+
+
+def offered(provider: Provider, given: Iterable[Tool | Callable[..., Any]]) -> Offer:
+    """The tools of an adapter, sorted by who runs and who calls them.
+
+    Raises:
+        InvalidTool: A tool of another vendor, two code tools, two tools of one name, or code that cannot call tools.
+    """
+    every = list(given)
+    code = [cast("AnyProviderTool", each) for each in every if isinstance(each, ProviderTool)]
+    for tool in code:
+        if tool.provider != provider:
+            raise InvalidTool(
+                f"the tool {tool.name!r} runs at {tool.provider}, this adapter speaks with {provider}",
+                hint=f"give it to the adapter of {tool.provider}, or take code_tool({provider!r})",
+            )
+    if len(code) > 1:
+        raise InvalidTool(f"{provider} takes one code tool, here are {len(code)}: {', '.join(t.name for t in code)}")
+    from_code = code[0].tools if code else ()
+    if from_code and not CAPABILITIES[provider].calls_client_tools:
+        raise InvalidTool(
+            f"code at {provider} cannot call your tools", hint="code_tool('jail', tools=…) can, with any model"
+        )
+    direct = as_tools(each for each in every if not isinstance(each, ProviderTool))
+    return Offer(
+        code=code[0] if code else None,
+        direct={_on_wire(tool.name): tool for tool in direct.values()},
+        from_code={_on_wire(tool.name): tool for tool in as_tools(from_code).values()},
+    )
+
+
+def _on_wire(name: str) -> str:
+    return name.replace(".", "__")

@@ -1,0 +1,1 @@
+"""OpenAI: the Responses API with its code interpreter, containers and programs."""

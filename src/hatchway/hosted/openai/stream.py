@@ -1,0 +1,51 @@
+"""OpenAI's stream, put together again: the last event has the whole response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hatchway.core.errors import TransportError
+from hatchway.core.events import AgentEvent, ResponseChunk, ThoughtsChunk
+from hatchway.hosted.code import HostedCodeResult, Item
+from hatchway.hosted.events import HostedCodeChunk
+from hatchway.hosted.openai.reading import read_code
+from hatchway.hosted.vendor import Fold
+from hatchway.hosted.wire import item_of, number_of, text_of
+
+
+class OpenAIFold(Fold):
+    """One stream of the Responses API."""
+
+    def __init__(self) -> None:
+        self._whole: Item | None = None
+        self._items: dict[int, Item] = {}
+
+    def feed(self, event: Item) -> Sequence[AgentEvent | HostedCodeResult]:
+        """Code, words and thoughts as they come; a piece of code once it ended."""
+        match event.get("type"):
+            case "response.code_interpreter_call_code.delta":
+                return [HostedCodeChunk(text_of(event, "delta"), call_id=text_of(event, "item_id"))]
+            case "response.output_text.delta":
+                return [ResponseChunk(text_of(event, "delta"))]
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return [ThoughtsChunk(text_of(event, "delta"))]
+            case "response.output_item.done":
+                return self._done(event)
+            case "response.completed" | "response.incomplete" | "response.failed":
+                self._whole = item_of(event, "response")
+            case _:
+                pass
+        return []
+
+    def response(self) -> Item:
+        """The response of the last event; items told on the way are put in where it has none."""
+        if self._whole is None:
+            raise TransportError("openai: the stream ended before the response did", hint="ask again")
+        if not self._whole.get("output") and self._items:
+            return {**self._whole, "output": [self._items[place] for place in sorted(self._items)]}
+        return self._whole
+
+    def _done(self, event: Item) -> Sequence[HostedCodeResult]:
+        item = item_of(event, "item")
+        self._items[number_of(event, "output_index") or 0] = item
+        return [read_code(item)] if item.get("type") == "code_interpreter_call" else []

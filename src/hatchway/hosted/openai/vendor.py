@@ -1,0 +1,190 @@
+"""OpenAI as a vendor: the one file that speaks with its SDK."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, cast
+
+from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
+from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
+from hatchway.hosted.containers import AutoContainerConfig, ExistingContainerRef
+from hatchway.hosted.context import ToolResult
+from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
+from hatchway.hosted.openai.reading import read_response
+from hatchway.hosted.openai.stream import OpenAIFold
+from hatchway.hosted.openai.tool import MAX_FILE_BYTES, SUFFIXES, OpenAICodeInterpreterTool, interpreted
+from hatchway.hosted.openai.writing import without_container, write_answers, write_request
+from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
+
+try:
+    import httpx2
+    import openai
+except ImportError as e:
+    raise MissingExtra("the OpenAI SDK", "openai") from e
+
+_GONE = re.compile(r"container", re.I)
+_GONE_WORDS = re.compile(
+    r"expired|not found|does not exist|expected container_id|no such|deleted|invalid container", re.I
+)
+
+
+class OpenAIVendor(Vendor):
+    """Speaks with OpenAI.
+
+    Args:
+        client: An `AsyncOpenAI`; without one, one is made from the environment.
+
+    Raises:
+        InvalidSetting: A client that blocks, or no key.
+    """
+
+    provider = "openai"
+    takes = FileRules(max_file_bytes=MAX_FILE_BYTES, suffixes=SUFFIXES)
+
+    def __init__(self, client: Any = None) -> None:
+        if isinstance(client, openai.OpenAI):
+            raise InvalidSetting("the client would block the event loop", hint="give an openai.AsyncOpenAI")
+        self._is_own = client is None
+        try:
+            given = openai.AsyncOpenAI() if client is None else client
+        except openai.OpenAIError as e:
+            raise InvalidSetting(f"openai: {e}", hint="export OPENAI_API_KEY=…, or give a client") from None
+        if not isinstance(given, openai.AsyncOpenAI):
+            raise InvalidSetting(f"the client is an openai.AsyncOpenAI, not {type(given).__name__}")
+        self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline
+
+    def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
+        """A user's message."""
+        return [{"role": "user", "content": [{"type": "input_text", "text": prompt}, *files]}]
+
+    def request(self, ask: Ask) -> dict[str, Any]:
+        """For `responses.create`."""
+        return write_request(ask)
+
+    def read(self, response: Item, before: Sequence[Item]) -> Answer:
+        """Every output item."""
+        return read_response(response, before)
+
+    def answered(self, answers: Sequence[Answered], offer: Offer) -> list[Item]:
+        """Outputs of our functions."""
+        return write_answers(answers, offer)
+
+    def cleaned(self, history: Sequence[Item]) -> list[Item]:
+        """Without a container."""
+        return without_container(history)
+
+    def fold(self) -> Fold:
+        """For one stream."""
+        return OpenAIFold()
+
+    async def send(self, request: Mapping[str, Any]) -> Received:
+        """The response as JSON, exactly as it came."""
+        raw = await self._client.responses.with_raw_response.create(**request)
+        try:
+            response: Any = raw.http_response.json()
+        except ValueError:
+            raise TransportError("openai sent something that is no JSON", hint="check base_url") from None
+        if not isinstance(response, dict):
+            raise TransportError("openai sent something that is no response", hint="check base_url")
+        return Received(response=cast(Item, response), request_id=raw.request_id)
+
+    async def stream(self, request: Mapping[str, Any]) -> AsyncGenerator[Item, None]:
+        """The events as JSON, those the SDK does not know too."""
+        async with await self._client.responses.create(**request, stream=True) as events:
+            request_id = events.response.headers.get("x-request-id")
+            async for event in events:
+                if event.type == "error":
+                    raise openai.APIError(event.message, request=events.response.request, body=None)
+                yield {**event.to_dict(mode="json", warnings=False), "_request_id": request_id}
+
+    def failure(self, error: Exception, request: Mapping[str, Any]) -> Failure | None:
+        """By status and words."""
+        if isinstance(error, openai.APIStatusError):
+            return _status_failure(error)
+        if isinstance(error, openai.APIConnectionError):
+            return Failure(kind="busy", message=str(error.__cause__ or error))
+        if isinstance(error, openai.APIError):  # an error in the midst of a stream
+            return Failure(kind="gone" if _is_gone(error.message) else "busy", message=error.message)
+        if isinstance(error, httpx2.HTTPError):
+            return Failure(kind="unreachable", message=str(error))
+        return None
+
+    async def upload(self, file: LocalFile) -> str:
+        """Through the Files API: the same file can go into any container."""
+        made = await self._client.files.create(file=(file.upload_name, file.content), purpose="user_data")
+        return made.id
+
+    async def download(self, file: FileRef) -> bytes:
+        """From its container, or the Files API for one that has none."""
+        if file.container_id is None:
+            return (await self._client.files.content(file.file_id)).read()
+        files = self._client.containers.files
+        return (await files.content.retrieve(file.file_id, container_id=file.container_id)).read()
+
+    async def place(
+        self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
+    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
+        """Into a container, made for them where there is none; only so is it known where they lie."""
+        there = container or await self._made(cast(OpenAICodeInterpreterTool, tool))
+        places: dict[str, str] = {}
+        for name, file_id in uploaded.items():
+            made = await self._client.containers.files.create(there.id, file_id=file_id)
+            places[name] = made.path
+        return there, places, []
+
+    def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
+        """Those of its container."""
+        return cast(OpenAICodeInterpreterTool, tool).container.host_mounts
+
+    def result(self, tool: ProviderTool[Any, Any, Any], code: HostedCodeResult) -> tuple[Any, ToolResult[Any]]:
+        """A `CodeInterpreterResult`."""
+        return interpreted(code)
+
+    def memory_limit(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
+        """Of its container."""
+        return None if tool is None else cast(OpenAICodeInterpreterTool, tool).container.memory_limit
+
+    def fixed_container(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
+        """The id that was given."""
+        config = None if tool is None else cast(OpenAICodeInterpreterTool, tool).container
+        return config.id if isinstance(config, ExistingContainerRef) else None
+
+    async def aclose(self) -> None:
+        """A client that was given stays open."""
+        if self._is_own:
+            await self._client.close()
+
+    async def _made(self, tool: OpenAICodeInterpreterTool) -> ContainerRef:
+        given = tool.container
+        config = given if isinstance(given, AutoContainerConfig) else AutoContainerConfig()
+        settings = config.payload()
+        del settings["type"]
+        if config.expires_after_minutes is not None:
+            settings["expires_after"] = {"anchor": "last_active_at", "minutes": config.expires_after_minutes}
+        made = await self._client.containers.create(name="hatchway", **settings)
+        return ContainerRef(id=made.id, memory_limit=settings["memory_limit"])
+
+
+def _status_failure(error: openai.APIStatusError) -> Failure:
+    status, message = error.status_code, error.message
+    common: dict[str, Any] = {"message": message, "status": status, "request_id": error.request_id}
+    if status in (400, 404, 410) and _is_gone(message):
+        return Failure(kind="gone", **common)
+    if status in (401, 403):
+        return Failure(kind="refused", **common)
+    if status in (408, 409, 429) or status >= 500:
+        return Failure(kind="busy", retry_after=_seconds(error.response.headers.get("retry-after")), **common)
+    return Failure(kind="setting", **common)
+
+
+def _is_gone(message: str) -> bool:
+    return bool(_GONE.search(message) and _GONE_WORDS.search(message))
+
+
+def _seconds(told: str | None) -> float | None:
+    try:
+        return None if told is None else float(told)
+    except ValueError:
+        return None

@@ -1,0 +1,50 @@
+"""HostedReply: what a vendor's model answered, with all its code did; a result like that of any sandbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hatchway.core.results import ExecutionResult
+from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item, Telemetry
+from hatchway.hosted.context import ToolResult
+from hatchway.hosted.session import HostedSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostedReply(ExecutionResult):
+    """An answer. `output` is its text, or what it holds when an output schema was asked for; `stdout` is what all its
+    code printed, where the vendor does not tell the streams apart too; `images` are the pictures that came along.
+    """
+
+    text: str = ""
+    """What the model said last."""
+    codes: tuple[HostedCodeResult, ...] = ()
+    """Every piece of code it had run, in order."""
+    tool_results: tuple[ToolResult[Any], ...] = ()
+    """What the handlers of the code tool made of each."""
+    citations: tuple[FileRef, ...] = ()
+    """Files its code made and the answer names; `adapter.download` has them."""
+    container: ContainerRef | None = None
+    telemetry: tuple[Telemetry, ...] = ()
+    """One for each request."""
+    items: tuple[Item, ...] = field(default=(), repr=False)
+    """Everything the vendor sent, as it came."""
+    session: HostedSession | None = field(default=None, repr=False, compare=False)
+    """Give it to the next request to go on from here."""
+
+    @property
+    def files_made(self) -> tuple[FileRef, ...]:
+        """Every file the code made, cited or not, each once."""
+        every = [file for code in self.codes for file in code.files] + list(self.citations)
+        return tuple({file.file_id: file for file in every}.values())
+
+
+def last_text(answers: list[Answer]) -> str:
+    """What was said after the last call: a vendor may pause and go on in between."""
+    said: list[str] = []
+    for answer in answers:
+        said = [] if said and answer.stop == "calls" else said
+        if answer.stop != "calls":
+            said.append(answer.text)
+    return "".join(said)

@@ -1,0 +1,106 @@
+"""Telling: what happens at a vendor, as events, each thing once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hatchway.core.events import AgentEvent, CallFailed, Response, Thoughts
+from hatchway.core.sandbox import OnDisplay, OnOutput
+from hatchway.hosted.code import Answer, HostedCodeResult, ProgrammaticCall, Telemetry
+from hatchway.hosted.context import Turn
+from hatchway.hosted.events import (
+    ContainerLost,
+    HostedCallMade,
+    HostedCodeEnded,
+    HostedCodeStarted,
+    HostedRequestEnded,
+    UnknownItem,
+)
+
+
+class Teller:
+    """Tells what happens in one request."""
+
+    def __init__(self, turn: Turn, on_output: OnOutput | None) -> None:
+        self._turn = turn
+        self._on_output = on_output
+        self.on_display: OnDisplay | None = None
+        self.told: set[str] = set()
+        """The code that was told of already."""
+        self._out: list[str] = []
+        self._err: list[str] = []
+        self._shown = 0
+
+    @property
+    def stdout(self) -> str:
+        """What all code printed so far, where the streams are not told apart too."""
+        return "".join(self._out)
+
+    @property
+    def stderr(self) -> str:
+        """What all code wrote to stderr so far."""
+        return "".join(self._err)
+
+    def live(self, facts: Sequence[AgentEvent | HostedCodeResult]) -> None:
+        """What a stream tells at once."""
+        for fact in facts:
+            if isinstance(fact, HostedCodeResult):
+                self.ended(fact)
+            else:
+                self.publish(fact)
+
+    def tell(self, answer: Answer) -> None:
+        """A whole response; what its stream told is not told again."""
+        for kind in answer.unknown:
+            self.publish(UnknownItem(kind))
+            if self._turn.adapter.is_news(kind):
+                warnings.warn(f"{self._turn.adapter.provider} sent {kind!r}: it is kept as it came", stacklevel=2)
+        if answer.thoughts:
+            self.publish(Thoughts(answer.thoughts))
+        for code in answer.codes:
+            self.ended(code)
+        if answer.text:
+            self.publish(Response(answer.text))
+
+    def ended(self, code: HostedCodeResult) -> None:
+        """A piece of code ended: it, its output and its pictures."""
+        if code.call.call_id and code.call.call_id in self.told:
+            return
+        self.told.add(code.call.call_id)
+        self.publish(HostedCodeStarted(code.call))
+        self._printed("stdout", (code.logs or "") + (code.stdout or ""))
+        self._printed("stderr", code.stderr or "")
+        for display in code.displays:
+            self._shown += 1
+            if self.on_display is not None:
+                self.on_display(replace(display, name=f"{self._shown}-{display.name}"))
+        self.publish(HostedCodeEnded(code))
+
+    def made(self, call: ProgrammaticCall) -> None:
+        """A call of ours left the vendor."""
+        self.publish(HostedCallMade(call))
+
+    def unreadable(self, call: ProgrammaticCall) -> None:
+        """A call whose arguments nobody can read."""
+        self.publish(CallFailed("the arguments are no JSON object", call_id=call.call_id, tool_name=call.tool))
+
+    def requested(self, telemetry: Telemetry) -> None:
+        """A request came back."""
+        self.publish(HostedRequestEnded(telemetry))
+
+    def lost(self, container_id: str, reason: str) -> None:
+        """A container is gone."""
+        self.publish(ContainerLost(container_id, reason=reason))
+
+    def publish(self, event: AgentEvent) -> None:
+        """Tell an event as one of this run."""
+        self._turn.event_bus.publish(replace(event, run_id=self._turn.run_id))
+
+    def _printed(self, stream: str, text: str) -> None:
+        if not text:
+            return
+        (self._out if stream == "stdout" else self._err).append(text)
+        if self._on_output is not None:
+            self._on_output("stdout" if stream == "stdout" else "stderr", text)

@@ -1,0 +1,213 @@
+"""The contract of a vendor: its wire form written, read and repaired, and its SDK spoken to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxUnavailable, TransportError
+from hatchway.core.events import AgentEvent
+from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item, ProgrammaticCall, Provider
+from hatchway.hosted.context import ToolResult
+from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
+from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.tools.functions import Tool
+
+FailureKind = Literal["gone", "busy", "setting", "refused", "unreachable"]
+"""A container that is gone, a vendor to be asked again, a wrong request, a key that is not good, nobody there."""
+FIRST_WAIT = 0.5
+"""Seconds before the first retry where the vendor names no time; doubled each time."""
+LONGEST_WAIT = 30.0
+"""Seconds; a vendor that asks for more is asked again after this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a vendor's model is offered."""
+
+    code: ProviderTool[Any, Any, Any] | None = None
+    """Its own code tool."""
+    direct: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """Our tools the model may call, by the name on the wire."""
+    from_code: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """Our tools its code may call, by the name on the wire."""
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """All of ours."""
+        return {**self.direct, **self.from_code}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request to a vendor."""
+
+    model: str
+    offer: Offer
+    history: Sequence[Item]
+    instructions: str = ""
+    container: ContainerRef | None = None
+    lost: Set[str] = frozenset()
+    """Containers that are gone."""
+    tool_choice: str | None = None
+    """`auto`, `none`, `required` (some tool), or the name of a tool (this very one)."""
+    output_schema: Mapping[str, Any] | None = None
+    max_output_tokens: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Handed on to the SDK as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """One response as it came."""
+
+    response: Item
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What became of a call of ours, as the vendor is told."""
+
+    call: ProgrammaticCall
+    content: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What an error of an SDK means."""
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+    """The HTTP status; None when there was no response."""
+    retry_after: float | None = None
+    """Seconds the vendor asks to wait."""
+    request_id: str | None = None
+
+    def wait(self, attempt: int) -> float:
+        """Seconds to wait before the next attempt."""
+        wait = FIRST_WAIT * 2 ** (attempt - 1) if self.retry_after is None else self.retry_after
+        return min(max(wait, 0.0), LONGEST_WAIT)
+
+    def error(self, provider: Provider) -> HatchwayError:
+        """The failure as an error of ours."""
+        where = f" (request {self.request_id})" if self.request_id else ""
+        said = f"{provider}: {f'HTTP {self.status}: ' if self.status else ''}{self.message}{where}"
+        match self.kind:
+            case "setting":
+                return InvalidSetting(said, hint="change the request as the vendor says")
+            case "refused":
+                return SandboxUnavailable(said, hint=f"check the {provider} API key and what it may do")
+            case "gone":
+                return SandboxUnavailable(said, hint="the container is gone: start a new session")
+            case "busy":
+                return SandboxUnavailable(said, hint="wait and ask again, or raise retries=")
+            case "unreachable":
+                return TransportError(said, hint="check the network and base_url, then ask again")
+
+
+class Fold(ABC):
+    """A stream of a vendor, put together again."""
+
+    @abstractmethod
+    def feed(self, event: Item) -> Sequence[AgentEvent | HostedCodeResult]:
+        """Take the next event in; what it tells at once: chunks, and code that ended."""
+
+    @abstractmethod
+    def response(self) -> Item:
+        """The whole response, as if it had come at once.
+
+        Raises:
+            TransportError: The stream ended before its end.
+        """
+
+
+class Vendor(ABC):
+    """One vendor. `read`, `request` and the other words about items know no SDK; the rest speaks with it."""
+
+    provider: ClassVar[Provider]
+    takes: ClassVar[FileRules]
+    """Which files it takes."""
+
+    @abstractmethod
+    def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
+        """What the user says, with the items `attach` gave, as history."""
+
+    @abstractmethod
+    def request(self, ask: Ask) -> dict[str, Any]:
+        """The arguments of the SDK's call."""
+
+    @abstractmethod
+    def read(self, response: Item, before: Sequence[Item]) -> Answer:
+        """A response, read: every item, wherever it stands.
+
+        Args:
+            response: As it came.
+            before: What was said before: code may have begun there.
+        """
+
+    @abstractmethod
+    def answered(self, answers: Sequence[Answered], offer: Offer) -> list[Item]:
+        """What became of all calls of a response, as history."""
+
+    @abstractmethod
+    def cleaned(self, history: Sequence[Item]) -> list[Item]:
+        """The history without anything that is bound to a container which is gone; what was said and done stays."""
+
+    @abstractmethod
+    def fold(self) -> Fold:
+        """For one stream."""
+
+    @abstractmethod
+    async def send(self, request: Mapping[str, Any]) -> Received:
+        """Ask, and wait for the whole response. Raises what the SDK raises."""
+
+    @abstractmethod
+    def stream(self, request: Mapping[str, Any]) -> AsyncGenerator[Item, None]:
+        """Ask, and have the events as they come. Raises what the SDK raises."""
+
+    @abstractmethod
+    def failure(self, error: Exception, request: Mapping[str, Any]) -> Failure | None:
+        """What an error of the SDK means; None: it is none of its errors."""
+
+    @abstractmethod
+    async def upload(self, file: LocalFile) -> str:
+        """Have a file at the vendor; its id there."""
+
+    @abstractmethod
+    async def download(self, file: FileRef) -> bytes:
+        """A file of the vendor's code."""
+
+    @abstractmethod
+    async def place(
+        self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
+    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
+        """Bring uploaded files (names to ids) to where the code finds them.
+
+        Returns:
+            The container they are in, where each lies by its name, and what must be said to have them there.
+        """
+
+    @abstractmethod
+    def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
+        """The files of this machine its code tool wants."""
+
+    @abstractmethod
+    def result(self, tool: ProviderTool[Any, Any, Any], code: HostedCodeResult) -> tuple[Any, ToolResult[Any]]:
+        """A code result as the typed payload of the tool, and the `ToolResult` it gets without a handler."""
+
+    @abstractmethod
+    def memory_limit(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
+        """The memory tier asked for, for logs."""
+
+    def fixed_container(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
+        """The container the tool was told to use; None: any."""
+        return None
+
+    async def aclose(self) -> None:
+        """Close what was opened here. Legal twice."""
+        return None
