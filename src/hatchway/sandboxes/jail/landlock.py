@@ -47,7 +47,8 @@ class LandlockedPython(Python):
     @property
     def argv(self) -> list[str]:
         """The command that starts it; what a plain spawner is given follows."""
-        return [self.executable, "-s", "-S", "-B", str(INSIDE / "landlocked.py"), self.description]
+        flags = ["-s", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+        return [self.executable, *flags, str(INSIDE / "landlocked.py"), self.description]
 
 
 class LandlockedProcess(SupervisedProcess):

@@ -90,7 +90,8 @@ class Launch:
             "host": os.getpid(),
             "cgroups": [cgroup_folder] if cgroup_folder else [],
             "packages": PACKAGES,
-            "preload": [] if self.is_command else [*(f"_hatchway_guest.{n}" for n in _guest_modules()), *PRELOADED],
+            "preload": [] if self.is_command else PRELOADED,
+            "guest": [] if self.is_command else [f"_hatchway_guest.{name}" for name in _guest_modules()],
             "sys_path": self.interpreter.sys_path,
             "is_command": self.is_command,
             "environment": {

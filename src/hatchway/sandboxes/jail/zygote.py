@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
+import sys
 from dataclasses import dataclass
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
@@ -126,7 +127,9 @@ def _executed(launch: Launch) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Executed, not forked: nothing of this process's memory or environment reaches it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        command = [launch.interpreter.executable, "-s", "-S", "-B", str(INSIDE / "keeper.py"), str(theirs.fileno())]
+        # not -B, unless this process has it: to compile our files anew is a fifth of a start
+        flags = ["-s", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+        command = [launch.interpreter.executable, *flags, str(INSIDE / "keeper.py"), str(theirs.fileno())]
         environment = {"PYTHONHASHSEED": str(launch.hash_seed)}
         try:
             process = subprocess.Popen(

@@ -57,30 +57,47 @@ def restrict(rules: Iterable[tuple[str, int]], *, ports: Iterable[tuple[int, int
     Raises:
         OSError: There is no Landlock, or a path cannot be opened.
     """
-    version = abi()
-    known = (_FILE_RIGHTS[min(max(version, 1), 5)] << 1) - 1
-    network = BIND_TCP | CONNECT_TCP if version >= 4 else 0
-    scope = _ABSTRACT_SOCKETS | _SIGNALS if version >= 6 else 0
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
-    ruleset = _syscall(_CREATE_RULESET, struct.pack("=QQQ", known, network, scope), size, 0)
-    try:
-        for path, rights in rules:
-            _allow_path(ruleset, path, rights & known)
-        for port, rights in ports if network else ():
-            _syscall(_ADD_RULE, ruleset, _NET_PORT, struct.pack("=QQ", rights, port), 0)
-        _syscall(_RESTRICT_SELF, ruleset, 0)
-    finally:
-        os.close(ruleset)
-    return version
+    restriction = Restriction(rules, ports=ports)
+    restriction.take()
+    return restriction.version
 
 
-def _allow_path(ruleset: int, path: str, rights: int) -> None:
-    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        allowed = rights if os.path.isdir(path) else rights & _ON_FILES
-        _syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", allowed, descriptor), 0)
-    finally:
-        os.close(descriptor)
+class Restriction:
+    """What `restrict` does, put together beforehand: whoever takes it only has to open the paths.
+
+    Raises:
+        OSError: Here or in `take`, as `restrict` says.
+    """
+
+    def __init__(self, rules: Iterable[tuple[str, int]], *, ports: Iterable[tuple[int, int]] = ()) -> None:
+        self.version = version = abi()
+        known = (_FILE_RIGHTS[min(max(version, 1), 5)] << 1) - 1
+        network = BIND_TCP | CONNECT_TCP if version >= 4 else 0
+        scope = _ABSTRACT_SOCKETS | _SIGNALS if version >= 6 else 0
+        self._size = 24 if version >= 6 else 16 if version >= 4 else 8
+        self._refused = struct.pack("=QQQ", known, network, scope)
+        self._paths = [(path, _rights_on(path, rights & known)) for path, rights in rules]
+        self._ports = [struct.pack("=QQ", rights, port) for port, rights in ports] if network else []
+
+    def take(self) -> None:
+        """Give up everything else."""
+        ruleset = _syscall(_CREATE_RULESET, self._refused, self._size, 0)
+        try:
+            for path, rights in self._paths:
+                descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    _syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
+                finally:
+                    os.close(descriptor)
+            for port in self._ports:
+                _syscall(_ADD_RULE, ruleset, _NET_PORT, port, 0)
+            _syscall(_RESTRICT_SELF, ruleset, 0)
+        finally:
+            os.close(ruleset)
+
+
+def _rights_on(path: str, rights: int) -> int:
+    return rights if os.path.isdir(path) else rights & _ON_FILES
 
 
 def _syscall(number: int, *arguments: object) -> int:

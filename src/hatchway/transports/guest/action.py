@@ -15,10 +15,11 @@ class Action:
         remember_source(source, filename)
         tree = _parsed(source, filename)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        body = compile(tree, filename, "exec", FLAGS, dont_inherit=True)
-        self._steps = [body]
+        self._steps = []
+        if tree.body or last is None:
+            self._steps.append(compile(tree, filename, "exec", FLAGS, dont_inherit=True))
         if last is not None:
-            flags = FLAGS | (body.co_flags & _FUTURES)
+            flags = FLAGS | (self._steps[0].co_flags & _FUTURES if self._steps else 0)
             self._steps.append(compile(ast.Expression(last.value), filename, "eval", flags, dont_inherit=True))
 
     def run(self, namespace, run_coroutine):

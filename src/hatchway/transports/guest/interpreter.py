@@ -9,6 +9,7 @@ import threading
 from . import action as actions
 from . import codec, generated, ipython, limits, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
+from .channel import PipeChannel
 from .displays import Displays
 from .exchange import Exchange
 from .headless import Headless
@@ -42,15 +43,20 @@ class Interpreter:
         What the action would have told.
         """
         exchange, main = self._exchange, sys.modules["__main__"]
-        rehearsal = _Rehearsal()
-        channel, exchange.channel = exchange.channel, rehearsal
+        stage = _Rehearsal()
+        channel, exchange.channel = exchange.channel, stage.channel
         for _ in range(times):
-            exchange.send(self._end_of(exchange.next_request()))
+            stage.order()
+            order = exchange.next_request()
+            limits.rehearse()
+            exchange.send(self._end_of(order))
+            told = stage.heard()
+        stage.close()
         exchange.channel, exchange.action = channel, 0
         self._namespace, self._styles, sys.modules["__main__"] = None, {}, main
         sys.modules["linecache"].cache.clear()
         repeatable.end()
-        return rehearsal.heard
+        return told
 
     def serve(self):
         """Run actions until the host closes the channel."""
@@ -199,9 +205,7 @@ class Interpreter:
 
 
 class _Rehearsal:
-    """A channel on which one and the same small action is ordered, and whose end the host never hears."""
-
-    heard = b""
+    """A channel of pipes on which one and the same small action is ordered, and whose end the host never hears."""
 
     ORDER = (
         b'{"type":"execute","code":"def f(x): return x\\n[f(n)]","inputs":{"n":[1.5,"a",null]},'
@@ -209,11 +213,20 @@ class _Rehearsal:
         b'"limits":{"value_bytes":1000,"display_bytes":1000},"is_session":false,"seed":"00","clock":[]}\n'
     )
 
-    def receive(self):
-        return [self.ORDER]
+    def __init__(self):
+        (orders, self._orders), (self._told, told) = os.pipe(), os.pipe()
+        self.channel = PipeChannel(orders, told)
 
-    def send(self, data):
-        self.heard = data
+    def order(self):
+        os.write(self._orders, self.ORDER)
+
+    def heard(self):
+        return os.read(self._told, 1 << 12)
+
+    def close(self):
+        self.channel.close()
+        os.close(self._orders)
+        os.close(self._told)
 
 
 def _stream(fd, buffer_size):

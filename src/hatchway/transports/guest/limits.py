@@ -27,6 +27,19 @@ def apply(limits, keep_hard):
         _set(resource, getattr(resource, name), int(limits[value]), int(limits[value]), keep_hard)
 
 
+def rehearse():
+    """Look at the address space while there is time, and set what is set already: nothing changes."""
+    global _base
+    try:
+        import resource
+    except ImportError:
+        return
+    if _base is None:
+        _base = _address_space()
+    for which in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE):
+        _set(resource, which, *resource.getrlimit(which), True)
+
+
 class TaskLimit:
     """Refuses threads and processes past the limit at once; what evades it is killed from outside a moment later."""
 

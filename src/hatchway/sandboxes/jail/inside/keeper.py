@@ -1,12 +1,13 @@
 """The keeper: started by the host with nothing of it, starts the zygote and outlives it by a moment to tidy up.
 
-`python -s -S -B keeper.py FD`: FD is the control socket, whose first message is the launch description.
+`python -s -S keeper.py FD`: FD is the control socket, whose first message is the launch description.
 It dies with the host whatever kills that: it polls a pidfd of it. The zygote dies with the keeper, and with the
 zygote, pid 1 of its pid namespace, everything inside.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ UID_RANGE = 0x7000_0000  # above every range handed out by systemd or shadow; pl
 
 def main() -> None:
     """Run until the zygote or the host is gone."""
+    gc.disable()  # imports make no garbage worth a search; the zygote looks once
     control = socket.socket(fileno=int(sys.argv[1]))
     launch = json.loads(control.recv(1 << 20))
     host = os.pidfd_open(launch["host"])

@@ -30,7 +30,7 @@ AT_FDCWD = -100
 _MACHINE = platform.machine()
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _OPEN_TREE, _MOVE_MOUNT, _CLOSE_RANGE, _MOUNT_SETATTR = 428, 429, 436, 442
-_CAPABILITY_VERSION_3 = 0x20080522
+CAPABILITY_HEADER, NO_CAPABILITIES = struct.pack("=Ii", 0x20080522, 0), bytes(24)  # version 3, ourselves
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -150,8 +150,7 @@ def drop_capabilities() -> None:
     """Give up every capability, for good: bounding, ambient, permitted, effective, inheritable."""
     drop_bounds()
     _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    _checked(_libc.capset(header, b"\0" * 24), "capset")
+    _checked(_libc.capset(CAPABILITY_HEADER, NO_CAPABILITIES), "capset")
 
 
 def fork() -> int:

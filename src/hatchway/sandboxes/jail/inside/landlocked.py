@@ -46,6 +46,7 @@ def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[in
     kernel, policy = (importlib.import_module("_hatchway_jail." + name) for name in ("kernel", "policy"))
     kernel.close_all_but({0, 1, 2, *kept})
     sys.path[:] = description["sys_path"]
+    sys.dont_write_bytecode = True  # its folder is the code's
     folder = os.getcwd()
     limits = request["quota"]["rlimits"]
     if os.geteuid() == 0:

@@ -103,13 +103,22 @@ def system_calls(has_memfd: bool, has_sockets: bool = False, is_command: bool = 
 
 def restrict_paths(readable: list[str], writable: list[str], proxy_port: int = 0, listable: Sequence[str] = ()) -> None:
     """Landlock, where the kernel has it: read and execute here, write there, connect to the proxy, signal nobody."""
+    restriction = path_restriction(readable, writable, proxy_port, listable)
+    if restriction is not None:
+        restriction.take()
+
+
+def path_restriction(
+    readable: list[str], writable: list[str], proxy_port: int = 0, listable: Sequence[str] = ()
+) -> landlock.Restriction | None:
+    """The same, to be taken later; None where the kernel has no Landlock."""
     if not landlock.abi():
-        return
+        return None
     rules = [(path, READ) for path in readable] + [(path, WRITE) for path in writable]
     rules += [(path, landlock.READ_DIR) for path in listable]
     rules += [(path, landlock.READ_FILE | landlock.WRITE_FILE) for path in _DEVICES]
     ports = [(proxy_port, landlock.CONNECT_TCP)] if proxy_port else []
-    landlock.restrict([rule for rule in rules if os.path.exists(rule[0])], ports=ports)
+    return landlock.Restriction([rule for rule in rules if os.path.exists(rule[0])], ports=ports)
 
 
 def restrict_system_calls(has_memfd: bool, has_sockets: bool = False, is_command: bool = False) -> None:

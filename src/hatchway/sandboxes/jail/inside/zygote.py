@@ -13,7 +13,8 @@ import socket
 import sys
 from typing import Any
 
-from . import child, idmap, kernel, policy, root
+from . import child, idmap, kernel, memory, policy, root
+from .seal import Seal
 
 INSIDE_ID = 1000
 MAX_FDS = 8
@@ -88,6 +89,7 @@ def _be_zygote(launch: dict[str, Any], control: socket.socket) -> None:
     if not launch["is_command"]:
         child.prepare()
     gc.collect()
+    memory.fill_holes()  # what the children make shall lie together
     gc.freeze()
     gc.disable()  # a collection would write to pages that all children share
     Zygote(launch, control).serve()
@@ -98,15 +100,23 @@ def warm_up(launch: dict[str, Any]) -> None:
     sys.path[:] = launch["sys_path"]
     os.environ.clear()
     os.environ.update(launch["environment"])
-    for name in launch["preload"]:
+    _import_all(launch["preload"])
+    if launch["guest"]:
+        memory.fill_holes()  # and so shall what every action uses
+        _import_all(launch["guest"])
+    if launch["denied"]:
+        importlib.import_module("_hatchway_jail.warden")
+    sys.dont_write_bytecode = True  # from here on the imports are the code's, and so is the space they take
+    for has_memfd in (False, True):
+        policy.system_calls(has_memfd, bool(launch["proxy_port"]), launch["is_command"])  # once, for all children
+
+
+def _import_all(names: list[str]) -> None:
+    for name in names:
         try:
             importlib.import_module(name)
         except ImportError:
             pass  # an interpreter built without it
-    if launch["denied"]:
-        importlib.import_module("_hatchway_jail.warden")
-    for has_memfd in (False, True):
-        policy.system_calls(has_memfd, bool(launch["proxy_port"]), launch["is_command"])  # once, for all children
 
 
 class Zygote:
@@ -119,6 +129,7 @@ class Zygote:
         self._alive: dict[int, tuple[int, int, int, int]] = {}  # pidfd -> number, pid, pid and pidfd of its init
         self._slots: dict[int, int] = {}  # pidfd -> pid
         self._poll = select.epoll()
+        self._seal: Seal | None = None
 
     def serve(self) -> None:
         """Fork children and tell the host how they ended."""
@@ -148,13 +159,16 @@ class Zygote:
         return True
 
     def _spawn(self, order: dict[str, Any], fds: list[int]) -> None:
+        seal = self._seal
+        if seal is None or not seal.fits(order):
+            seal = self._seal = Seal(self._launch, order)
         kernel.unshare(kernel.NEWPID)
         try:
             init = kernel.clone_sleeper()
             init_pidfd = os.pidfd_open(init)
             pid = kernel.fork()
             if not pid:
-                child.run(self._launch, order, fds)
+                child.run(self._launch, order, fds, seal)
         finally:
             kernel.setns(self._own_pids, kernel.NEWPID)
         pidfd = os.pidfd_open(pid)

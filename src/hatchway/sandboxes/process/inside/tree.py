@@ -44,6 +44,14 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def is_parent(pid: int) -> bool:
+    """Whether the first thread of a process has children; True where that cannot be told so easily."""
+    try:
+        return bool(_text(f"/proc/{pid}/task/{pid}/children"))
+    except OSError:
+        return True
+
+
 def descendants(pid: int) -> dict[int, Stat]:
     """Every process below a process, with what the kernel knows of it."""
     found: dict[int, Stat] = {}
@@ -77,7 +85,7 @@ def _text(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(fd, 1 << 12)
-        while len(data) % (1 << 12) == 0 and (more := os.read(fd, 1 << 12)):
+        while data and len(data) % (1 << 12) == 0 and (more := os.read(fd, 1 << 12)):
             data += more
         return data
     finally:
