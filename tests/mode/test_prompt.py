@@ -1,10 +1,11 @@
 """The prompt: each flag says its line, each tool stands once, the same input gives the same bytes."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
-from hatchway import CodeConstraints
+from hatchway import CodeConstraints, CodeMode, Tool
 from hatchway.mode.prompt import build_code_mode_prompt
 
 FLAGS = [f.name for f in fields(CodeConstraints) if f.name.startswith("supports_")]
@@ -51,3 +52,28 @@ def test_the_same_bytes_each_time() -> None:
 def test_braces_in_a_stub_are_kept() -> None:
     stub = 'def f(x: dict = {}) -> str:\n    """Gives {x}."""\n    ...'
     assert stub in build_code_mode_prompt(signatures=[stub], constraints=CodeConstraints())
+
+
+@pytest.mark.anyio
+async def test_discovery_keeps_the_prompt_small_and_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    schema = {"type": "object", "properties": {"query": {"type": "string", "description": "What to look for. " * 5}}}
+    tools = [
+        Tool(
+            name=f"server{n % 5}.tool_{n}",
+            description="Does things. " * 20,
+            parameters=schema,
+            func=lambda query: query,
+        )
+        for n in range(100)
+    ]
+    async with CodeMode("monty", tools=tools, discovery="hybrid") as mode:
+        prompt = mode.prompt()
+        assert len(prompt) / 4 < 1000
+        assert "server4 (20)" in prompt
+        found = await mode.run("describe(list_tools('server1')[0]['name'])")
+        assert "def tool_1(" in found.output
+        assert (await mode.run("server2.tool_2(query='x')")).output == "x"
+        assert mode.prompt() == prompt
+    async with CodeMode("monty", tools=reversed(tools), discovery="hybrid") as mode:
+        assert mode.prompt() == prompt

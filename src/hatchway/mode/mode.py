@@ -23,7 +23,7 @@ from hatchway.gate.rules import Rule
 from hatchway.journal.memory import MemoryJournal, RunRecord
 from hatchway.mode.grants import Grants
 from hatchway.mode.passage import Passage
-from hatchway.mode.prompt import build_code_mode_prompt
+from hatchway.mode.prompt import build_code_mode_prompt, discovery_note
 from hatchway.mode.run import Run
 from hatchway.mode.session import ModeSession
 from hatchway.mode.stream import streamed
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hatchway.journal.store import Journal
     from hatchway.mode.runs import DurableRuns
     from hatchway.tools.mcp.servers import McpServers
+    from hatchway.tools.search.discovery import Discovery, Finder
 
 
 class CodeMode:
@@ -58,6 +59,8 @@ class CodeMode:
         on_event: Sees every event of every run.
         mcp_servers: Entries as in `mcpServers` of a settings file; their tools are `server.tool(…)` in the code. An
             `McpServers` stays the caller's to close.
+        discovery: `"basic"` or `"hybrid"`: the prompt names no tools but those that find the others; a `Finder` has
+            settings of its own. None lists them all.
 
     Raises:
         InvalidTool: A tool cannot be offered as given, or two share a name.
@@ -78,6 +81,7 @@ class CodeMode:
         calls: Literal["declared", "async", "written"] = "declared",
         on_event: Callable[[AgentEvent], None] | None = None,
         mcp_servers: Mapping[str, Any] | McpServers | None = None,
+        discovery: Discovery | Finder | None = None,
     ) -> None:
         self._closing = AsyncExitStack()
         if calls not in ("declared", "async", "written"):
@@ -87,6 +91,7 @@ class CodeMode:
         self._calls: Literal["declared", "async"] = "async" if calls == "written" else calls
         self._is_written = calls == "written"
         self._is_listed = False
+        self._finder = None if discovery is None else self._closing_finder(discovery)
         self._servers = None if mcp_servers is None else self._closing_servers(mcp_servers)
         self.limits = limits or DEFAULT_LIMITS
         self._given = sandbox
@@ -203,7 +208,12 @@ class CodeMode:
         """What a model must know to write code for this mode: the Python it may use and the tools it may call."""
         if self._sandbox is None:
             raise RuntimeError("the sandbox is chosen when the mode is entered: use `async with CodeMode(...)`")
-        return build_code_mode_prompt(signatures=[self._stubs], constraints=self._sandbox.constraints)
+        constraints = self._sandbox.constraints
+        if self._finder is None:
+            return build_code_mode_prompt(signatures=[self._stubs], constraints=constraints)
+        stubs = render_stubs(self._finder.tools(), self._calls)
+        note = discovery_note(self._finder.catalog.categories())
+        return f"{build_code_mode_prompt(signatures=[stubs], constraints=constraints)}\n\n{note}"
 
     @property
     def sandbox(self) -> CodeSandbox:
@@ -252,9 +262,20 @@ class CodeMode:
             self._closing.push_async_callback(own.aclose)
         return servers
 
+    def _closing_finder(self, given: Discovery | Finder) -> Finder:
+        from hatchway.tools.search.discovery import Finder
+
+        finder = given if isinstance(given, Finder) else Finder(given, style=self._calls)
+        if finder is not given:
+            self._closing.callback(finder.close)
+        return finder
+
     def _offer(self, tools: Mapping[str, Tool]) -> None:
         """Make these the tools of runs that start from now on."""
         self.tools = dict(tools)
+        if self._finder is not None:
+            self._finder.offer(tools)
+            self.tools = as_tools([*tools.values(), *self._finder.tools()])
         self._passage = Passage(self.tools, self._rules, self._threads, asks_all=self._approve is not None)
         self._signatures = tuple(tool.signature(style=self._calls) for tool in self.tools.values())
         self._stubs = render_stubs(self.tools.values(), self._calls)

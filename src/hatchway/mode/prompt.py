@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -10,6 +10,8 @@ from hatchway.core.constraints import CodeConstraints
 
 MOST_PACKAGES = 60
 """Packages named in a prompt."""
+MOST_CATEGORIES = 40
+"""Categories of tools named in a prompt."""
 
 
 def build_code_mode_prompt(*, signatures: Sequence[str], constraints: CodeConstraints) -> str:
@@ -30,6 +32,14 @@ def build_code_mode_prompt(*, signatures: Sequence[str], constraints: CodeConstr
         _text("tools").format(stubs=tools) if tools else _text("no_tools"),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def discovery_note(categories: Mapping[str, int]) -> str:
+    """What a model must know where most tools are found and not listed; the same bytes for the same categories."""
+    shown = [f"{name} ({number})" for name, number in sorted(categories.items())]
+    more = len(shown) - MOST_CATEGORIES
+    named = ", ".join(shown[:MOST_CATEGORIES]) + (f" and {more} more" if more > 0 else "")
+    return _text("discovery").format(categories=named or "none yet")
 
 
 def _python(constraints: CodeConstraints) -> str:

@@ -1,0 +1,138 @@
+"""Saved tools: a code action that worked becomes `gentools/<category>/<tool>/{__init__,api,impl}.py`.
+
+The code is parsed here and never run: it runs where it ran before, in a sandbox that shows the folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from copy import copy
+from pathlib import Path
+
+from hatchway.core.errors import ToolError
+from hatchway.tools.functions import Tool
+from hatchway.tools.mcp.naming import as_identifier
+from hatchway.tools.search.saved import FOLDER
+
+_MAX_BYTES = 200_000
+_VERSION = re.compile(r"^VERSION = (\d+)$", re.M)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def save_tool(
+    name: str,
+    code: str,
+    category: str = "saved",
+    description: str = "",
+    *,
+    new_version: bool = False,
+    root: Path | str = ".",
+) -> str:
+    """Save code as a tool.
+
+    Args:
+        name: Of the tool, an identifier.
+        code: Python that defines a function `run`, or one of the tool's name; what it takes and gives is annotated.
+        category: The folder it goes to, an identifier.
+        description: What it does; by default the function's docstring, which must be there otherwise.
+        new_version: Whether it may replace a tool of that name; the old version is kept beside it.
+        root: Where `gentools` lies.
+
+    Returns:
+        How it is imported.
+
+    Raises:
+        ToolError: A name is no identifier, the code does not define such a function, or the tool is there already.
+    """
+    for word in (name, category):
+        if as_identifier(word) != word or word.startswith("_"):
+            raise ToolError(f"{word!r} is no identifier", hint=f"take {as_identifier(word)!r}")
+    run = _function(name, code)
+    said = description.strip() or (ast.get_docstring(run) or "").strip()
+    if not said:
+        raise ToolError("a saved tool says what it does: give the function a docstring, or a description")
+    folder = Path(root) / FOLDER / category / name
+    version = _next_version(folder, f"{category}.{name}", new_version=new_version)
+    if version > 1:
+        _keep(folder, version - 1)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder.parent / "__init__.py").touch()
+    (folder.parent.parent / "__init__.py").touch()
+    _write(folder / "impl.py", code if code.endswith("\n") else f"{code}\n")
+    _write(folder / "api.py", _api(run, said, version))
+    _write(folder / "__init__.py", f'from .api import VERSION, {run.name}\n\n__all__ = ["VERSION", "{run.name}"]\n')
+    return f"from {FOLDER}.{category}.{name} import {run.name}"
+
+
+def save_tool_tool(root: Path | str = ".") -> Tool:
+    """`save_tool` as a tool of the code, which asks first: what is saved is there for later runs."""
+
+    def save_tool_(
+        name: str, code: str, category: str = "saved", description: str = "", new_version: bool = False
+    ) -> str:
+        return save_tool(name, code, category, description, new_version=new_version, root=root)
+
+    said = (
+        "Save code that worked as a tool for later: it defines an annotated `run(...)` with a docstring.\n\n"
+        "Returns the line that imports it. A tool that is there already is replaced only with new_version=True."
+    )
+    return Tool.from_function(save_tool_, name="save_tool", description=said, approval="ask")
+
+
+def _function(name: str, code: str) -> Function:
+    if len(code) > _MAX_BYTES:
+        raise ToolError(f"the code of a tool has at most {_MAX_BYTES} characters")
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        raise ToolError(f"the code cannot be saved: {e}") from None
+    found = {node.name: node for node in body if isinstance(node, Function)}
+    run = found.get("run") or found.get(name)
+    if run is None:
+        raise ToolError(f"the code defines neither a function `run` nor one named {name!r}")
+    return run
+
+
+def _next_version(folder: Path, name: str, *, new_version: bool) -> int:
+    try:
+        told = _VERSION.search((folder / "api.py").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return 1
+    if not new_version:
+        raise ToolError(f"the tool {name} is there already", hint="take another name, or new_version=True")
+    return int(told[1]) + 1 if told else 1
+
+
+def _keep(folder: Path, version: int) -> None:
+    kept = folder / f"v{version}"
+    kept.mkdir(exist_ok=True)
+    for file in ("api.py", "impl.py", "__init__.py"):
+        _write(kept / file, (folder / file).read_text(encoding="utf-8"))
+
+
+def _api(run: Function, said: str, version: int) -> str:
+    """The interface: the function's own head, its docstring, and a call of what implements it."""
+    is_async = isinstance(run, ast.AsyncFunctionDef)
+    called = ast.Call(ast.Name("_impl"), *_passed_on(run.args))
+    value = ast.Await(called) if is_async else called
+    head = copy(run)  # with whatever fields this Python's functions have
+    head.body, head.decorator_list = [ast.Expr(ast.Constant(said)), ast.Return(value)], []
+    text = ast.unparse(ast.fix_missing_locations(head))
+    imports = f"from __future__ import annotations\n\nfrom .impl import {run.name} as _impl"
+    return f"{imports}\n\nVERSION = {version}\n\n\n{text}\n"
+
+
+def _passed_on(args: ast.arguments) -> tuple[list[ast.expr], list[ast.keyword]]:
+    positional: list[ast.expr] = [ast.Name(each.arg) for each in (*args.posonlyargs, *args.args)]
+    if args.vararg:
+        positional.append(ast.Starred(ast.Name(args.vararg.arg)))
+    named = [ast.keyword(each.arg, ast.Name(each.arg)) for each in args.kwonlyargs]
+    return positional, [*named, *([ast.keyword(None, ast.Name(args.kwarg.arg))] if args.kwarg else [])]
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)

@@ -1,0 +1,1 @@
+"""Finding tools instead of listing them all: categories, search, descriptions. See README.md."""

@@ -1,0 +1,78 @@
+"""Saving code as a tool: parsed and never run, versioned, never overwritten silently, callable in later actions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hatchway import CodeMode, Rule
+from hatchway.core.errors import ToolError
+from hatchway.sandboxes.process import ProcessSandbox
+from hatchway.tools.gentools import save_tool, save_tool_tool
+
+CODE = '''
+def helper(n):
+    return n * 2
+
+
+def run(a: int, /, *rest: int, scale: float = 1.5, **more: str) -> list[float]:
+    """Scale numbers."""
+    return [helper(n) * scale for n in (a, *rest)]
+'''
+
+
+def test_files_of_a_saved_tool(tmp_path: Path) -> None:
+    assert save_tool("scale", CODE, "maths", root=tmp_path) == "from gentools.maths.scale import run"
+    folder = tmp_path / "gentools" / "maths" / "scale"
+    assert sorted(path.name for path in folder.iterdir()) == ["__init__.py", "api.py", "impl.py"]
+    assert (folder / "api.py").read_text() == (
+        "from __future__ import annotations\n\nfrom .impl import run as _impl\n\nVERSION = 1\n\n\n"
+        "def run(a: int, /, *rest: int, scale: float=1.5, **more: str) -> list[float]:\n"
+        '    """Scale numbers."""\n    return _impl(a, *rest, scale=scale, **more)\n'
+    )
+
+
+def test_never_overwritten_silently(tmp_path: Path) -> None:
+    save_tool("scale", CODE, root=tmp_path)
+    with pytest.raises(ToolError, match=r"the tool saved\.scale is there already"):
+        save_tool("scale", "def run():\n    'Other.'\n", root=tmp_path)
+    save_tool("scale", "def run():\n    'Other.'\n", new_version=True, root=tmp_path)
+    folder = tmp_path / "gentools" / "saved" / "scale"
+    assert "VERSION = 2" in (folder / "api.py").read_text()
+    assert (folder / "v1" / "impl.py").read_text() == CODE
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "code", "said"),
+    [
+        ("../x", "c", CODE, "'../x' is no identifier"),
+        ("x", "/etc", CODE, "'/etc' is no identifier"),
+        ("__init__", "c", CODE, "is no identifier"),
+        ("x", "c", "1 +", "the code cannot be saved: invalid syntax"),
+        ("x", "c", "y = 1", "the code defines neither a function `run` nor one named 'x'"),
+        ("x", "c", "def run(): pass", "a saved tool says what it does"),
+        ("x", "c", "(" * 50_000, "the code cannot be saved"),
+    ],
+)
+def test_what_cannot_be_saved(name: str, category: str, code: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolError) as raised:
+        save_tool(name, code, category, root=tmp_path)
+    assert said in raised.value.message
+    assert not list(tmp_path.rglob("*.py"))
+
+
+def test_nothing_of_it_runs_here(tmp_path: Path) -> None:
+    code = f"open({str(tmp_path / 'ran')!r}, 'w')\nimport nowhere\ndef run():\n    'x'\n"
+    save_tool("bad", code, root=tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.anyio
+async def test_saved_by_code_and_called_by_later_code(tmp_path: Path) -> None:
+    saving = f"save_tool('scale', {CODE!r}, 'maths')"
+    async with CodeMode("monty", tools=[save_tool_tool(tmp_path)], rules=[Rule("allow", "save_tool")]) as mode:
+        line = (await mode.run(saving)).output
+    sandbox = ProcessSandbox(file_mounts=[(tmp_path / "gentools", "gentools")])
+    async with sandbox, CodeMode(sandbox) as mode:
+        assert (await mode.run(f"{line}\nrun(1, 2, scale=2.0)")).output == [4.0, 8.0]
