@@ -120,3 +120,30 @@ def test_killed_anywhere_the_run_ends_the_same(lab: Any, backend: dict[str, Any]
             )
             assert ended["told"] == expected, (point, ended)
             assert sorted(effects(described)) == wanted, point
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", ["process", "monty"])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow, id="all"), pytest.param(11, id="sample")])
+def test_killed_between_any_two_commits(lab: Any, name: str, step: int, tmp_path: Path) -> None:
+    backend = {"sandbox": name, "folder": str(tmp_path)}
+    whole = job(backend, tmp_path, "whole")
+    [plain] = lab.run(whole)
+    wanted = sorted(effects(whole))
+    deaths = 0
+    for k in range(1, 1000, step):
+        pair = [job(backend, tmp_path, f"{k} {at}", kill=[f"{at} a commit", k]) for at in ("before", "after")]
+        died = lab.run(*pair)
+        if not any(death["status"] == -9 for death in died):
+            break
+        for described, death in zip(pair, died, strict=True):
+            deaths += death["status"] == -9
+            if not death["run_id"]:
+                continue  # it died before its run was told to anybody: there is nothing to resume
+            [ended] = lab.run(described | {"run_id": death["run_id"], "kill": ["", 0]})
+            if "UnknownRun" in str(ended["told"].get("error", "")):
+                assert not Path(described["effects"]).exists()  # nothing was stored, and so nothing was done
+                continue
+            assert ended["told"] == plain["told"], (described["kill"], ended)
+            assert sorted(effects(described)) == wanted, described["kill"]
+    assert deaths > (40 if step == 1 else 2)

@@ -47,3 +47,23 @@ def check(place: str, effects: Path) -> None:
         by_run.setdefault(key.partition("/")[0], []).append(what)
     assert by_run.keys() == {run.run_id for run in runs}
     assert Counter(tuple(sorted(done)) for done in by_run.values()) == {tuple(EFFECTS): len(runs)}
+
+
+@pytest.mark.parametrize("ending", ["together", "after a death"])
+def test_of_many_processes_that_resume_one_run_one_wins(lab: Any, place: str, tmp_path: Path, ending: str) -> None:
+    for number in range(3):
+        effects = tmp_path / f"effects-{number}"
+        job = {"sandbox": "monty", "code": CODE, "journal": place, "effects": str(effects)}
+        [death] = lab.run(job | {"kill": ["after the intent", 3]})
+        assert death["status"] == -9
+        again = job | {"run_id": death["run_id"]}
+        if ending == "after a death":
+            lab.run(again | {"kill": ["tool ends", 1]}, again)
+        ends = lab.run(*[again] * 4)
+        results = [end["told"]["output"] for end in ends if end["status"] == 0]
+        lost = [end["told"]["error"].split(":")[0] for end in ends if end["status"] == 3]
+        assert results, ends
+        assert all(result == EXPECTED for result in results), ends
+        assert set(lost) <= {"RunTaken"}, ends
+        done = sorted(line.rpartition(" ")[0] for line in effects.read_text().splitlines())
+        assert done == EFFECTS

@@ -84,6 +84,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         self.tier: Tier = "process"
         self._transport = partial(copy.copy, transport) if isinstance(transport, CallbackTransport) else transport
         self._python = this_python() if python is None else Python(os.fspath(python), has_site=True)
+        self._version = self._python.version
         self._environment = environment_of(packages, executable=self._python.executable)
         already = () if python is None else site_packages(os.fspath(python))
         names = (*self._environment.names, *(name for folder in already for name in installed(folder)))
@@ -120,7 +121,11 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
     @property
     def facts(self) -> Mapping[str, str]:
         """As the contract says."""
-        return {"python": self._python.version, "hash_seed": str(self._python.hash_seed)}
+        return {
+            "python": self._version,
+            "hash_seed": str(self._python.hash_seed),
+            "packages": ", ".join(self._environment.names),
+        }
 
     def _wants_ipython(self) -> bool:
         is_there = self._environment.has_module(MODULE) or has_module(self._site_folders, MODULE)

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,19 @@ class Python:
 
     @property
     def version(self) -> str:
-        """The version recordings depend on, or the executable where it is not this one."""
-        return "{}.{}".format(*sys.version_info[:2]) if self.executable == sys.executable else self.executable
+        """The version recordings depend on, as `"3.12"`: between patch versions they can change."""
+        return "{}.{}".format(*sys.version_info[:2]) if self.executable == sys.executable else _asked(self.executable)
+
+
+@cache
+def _asked(executable: str) -> str:
+    """The version of an interpreter; its path, where it does not say: it will be told that it does not start."""
+    command = [executable, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return executable
+    return done.stdout.strip()
 
 
 class Spawner:
