@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hatchway.core.errors import AnswerWithheld
     from hatchway.hosted.adapter import HostedAdapter
+    from hatchway.hosted.anthropic.adapter import AnthropicAdapter
+    from hatchway.hosted.anthropic.tool import AnthropicCodeExecutionTool, CodeExecutionToolResult
     from hatchway.hosted.capabilities import CAPABILITIES, Capabilities, capability_table
+    from hatchway.hosted.choice import code_tool
     from hatchway.hosted.code import (
         ContainerRef,
         FileRef,
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
         UnknownItem,
         UploadProgress,
     )
+    from hatchway.hosted.gemini.adapter import GeminiAdapter
+    from hatchway.hosted.gemini.tool import GeminiCodeExecutionTool, GeminiCodeResult
     from hatchway.hosted.mounts import HostMount, VfsPath
     from hatchway.hosted.openai.adapter import OpenAIAdapter
     from hatchway.hosted.openai.tool import CodeInterpreterResult, OpenAICodeInterpreterTool
@@ -42,7 +47,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "core.errors": ("AnswerWithheld",),
     "hosted.adapter": ("HostedAdapter",),
+    "hosted.anthropic.adapter": ("AnthropicAdapter",),
+    "hosted.anthropic.tool": ("AnthropicCodeExecutionTool", "CodeExecutionToolResult"),
     "hosted.capabilities": ("CAPABILITIES", "Capabilities", "capability_table"),
+    "hosted.choice": ("code_tool",),
     "hosted.code": (
         "ContainerRef", "FileRef", "HostedCodeCall", "HostedCodeResult", "HostedImage", "ProgrammaticCall", "Telemetry",
     ),
@@ -52,6 +60,8 @@ _HOMES = {
         "ContainerLost", "HostedCallMade", "HostedCodeChunk", "HostedCodeEnded", "HostedCodeStarted",
         "HostedRequestEnded", "UnknownItem", "UploadProgress",
     ),
+    "hosted.gemini.adapter": ("GeminiAdapter",),
+    "hosted.gemini.tool": ("GeminiCodeExecutionTool", "GeminiCodeResult"),
     "hosted.mounts": ("HostMount", "VfsPath"),
     "hosted.openai.adapter": ("OpenAIAdapter",),
     "hosted.openai.tool": ("CodeInterpreterResult", "OpenAICodeInterpreterTool"),
@@ -64,13 +74,15 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "CAPABILITIES", "AnswerWithheld", "AutoContainerConfig", "Capabilities", "CodeInterpreterResult", "ContainerLost",
-    "ContainerRef", "DomainSecret", "EventBus", "ExistingContainerRef", "FileRef", "HostMount", "HostedAdapter",
-    "HostedCallMade", "HostedCodeCall", "HostedCodeChunk", "HostedCodeEnded", "HostedCodeResult", "HostedCodeStarted",
-    "HostedImage", "HostedReply", "HostedRequestEnded", "HostedSandbox", "HostedSession", "NetworkPolicy", "NoParams",
-    "OpenAIAdapter", "OpenAICodeInterpreterTool", "ProgrammaticCall", "PromptMetadata", "ProviderTool", "Telemetry",
-    "Tool", "ToolContext", "ToolResult", "UnknownItem", "UploadProgress", "VfsPath", "capability_table", "from_payload",
-    "to_payload", "typed_tool",
+    "CAPABILITIES", "AnswerWithheld", "AnthropicAdapter", "AnthropicCodeExecutionTool", "AutoContainerConfig",
+    "Capabilities", "CodeExecutionToolResult", "CodeInterpreterResult", "ContainerLost", "ContainerRef",
+    "DomainSecret", "EventBus", "ExistingContainerRef", "FileRef", "GeminiAdapter", "GeminiCodeExecutionTool",
+    "GeminiCodeResult", "HostMount", "HostedAdapter", "HostedCallMade", "HostedCodeCall", "HostedCodeChunk",
+    "HostedCodeEnded", "HostedCodeResult", "HostedCodeStarted", "HostedImage", "HostedReply", "HostedRequestEnded",
+    "HostedSandbox", "HostedSession", "NetworkPolicy", "NoParams", "OpenAIAdapter", "OpenAICodeInterpreterTool",
+    "ProgrammaticCall", "PromptMetadata", "ProviderTool", "Telemetry", "Tool", "ToolContext", "ToolResult",
+    "UnknownItem", "UploadProgress", "VfsPath", "capability_table", "code_tool", "from_payload", "to_payload",
+    "typed_tool",
 ]  # fmt: skip
 
 

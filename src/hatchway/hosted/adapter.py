@@ -8,6 +8,7 @@ import os
 import time
 from abc import ABC
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self, cast
@@ -22,6 +23,7 @@ from hatchway.gate.rules import Rule
 from hatchway.hosted.code import FileRef, HostedCodeResult, Item, Provider
 from hatchway.hosted.context import TURN, EventBus, PromptMetadata, ToolResult, Turn
 from hatchway.hosted.downloads import save_all
+from hatchway.hosted.local_code import close_local_code
 from hatchway.hosted.offering import offered
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.reply import HostedReply
@@ -213,11 +215,14 @@ class HostedAdapter(ABC):
     ) -> dict[str, Path]:
         """All files of a reply, in a folder, under names that cannot leave it; by file id where each was written."""
         files = reply.files_made if isinstance(reply, HostedReply) else tuple(reply)
-        return await save_all(files, folder, self.download)
+        named = [await self._uploads.asked(partial(self.vendor.named, file), self.retries) for file in files]
+        return await save_all(named, folder, self.download)
 
     async def aclose(self) -> None:
         """Give up what is under way. A client that was given stays the caller's to close."""
         await self._mode.aclose()
+        for tool in self.offer.tools.values():
+            await close_local_code(tool)
         await self.vendor.aclose()
 
     async def __aenter__(self) -> Self:

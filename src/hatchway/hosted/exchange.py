@@ -106,7 +106,7 @@ class Exchange:
                 failure = self._vendor.failure(e, request)
                 if failure is None:
                     raise
-                if failure.kind == "busy" and self._has_begun:
+                if failure.kind in ("busy", "unreachable") and self._has_begun:
                     failure = replace(failure, kind="unreachable", message=f"the stream broke off: {failure.message}")
                 if failure.kind == "gone" and not self._has_recovered:
                     await self._recover(failure)
@@ -142,8 +142,8 @@ class Exchange:
         self.new = self._vendor.cleaned(self.new)
         self._teller.lost(lost or "", failure.message)
         session.placed = {}
-        for item in await self._adapter.bring_files(self._turn, is_again=True):
-            self.new = [*self._vendor.spoken("The files were uploaded again.", [item]), *self.new]
+        if files := await self._adapter.bring_files(self._turn, is_again=True):
+            self.new = [*self._vendor.spoken("The files are here again.", files), *self.new]
 
     def _request(self) -> Ask:
         adapter, turn = self._adapter, self._turn

@@ -42,7 +42,7 @@ class Uploads:
             SandboxUnavailable, TransportError: The vendor does not take it now.
         """
         mounts = self._vendor.mounts(tool)
-        if not mounts:
+        if not mounts and not self._vendor.attached(tool):
             return []
         files = await asyncio.to_thread(collect, mounts, self._roots, self._vendor.takes)
         uploaded: dict[str, str] = {}

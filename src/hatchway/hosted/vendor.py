@@ -204,6 +204,14 @@ class Vendor(ABC):
     def memory_limit(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
         """The memory tier asked for, for logs."""
 
+    def attached(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[str]:
+        """Ids of files at the vendor that must be said in a message to be there."""
+        return ()
+
+    async def named(self, file: FileRef) -> FileRef:
+        """The file with its name, asked for where a citation does not tell it."""
+        return file
+
     def fixed_container(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
         """The container the tool was told to use; None: any."""
         return None

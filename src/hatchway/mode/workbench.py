@@ -45,6 +45,8 @@ class BenchSettings:
     """Sessions kept open; past that the one used longest ago is closed."""
     has_files: bool = True
     """Whether files go in and out of the working directory."""
+    on_event: Callable[[AgentEvent], None] | None = None
+    """Sees every event."""
 
     def __post_init__(self) -> None:
         if self.max_sessions < 1:
@@ -52,7 +54,8 @@ class BenchSettings:
 
     def mode(self) -> CodeMode:
         """A mode of this kind."""
-        return CodeMode(self.sandbox, tools=self.tools, approve=self.approve, rules=self.rules, limits=self.limits)
+        settings: dict[str, Any] = {"approve": self.approve, "rules": self.rules, "limits": self.limits}
+        return CodeMode(self.sandbox, tools=self.tools, on_event=self.on_event, **settings)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""Anthropic: the Messages API with its code execution tool."""

@@ -1,0 +1,182 @@
+"""Anthropic as a vendor: the one file that speaks with its SDK."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
+from hatchway.hosted.anthropic.reading import read_message
+from hatchway.hosted.anthropic.stream import AnthropicFold
+from hatchway.hosted.anthropic.tool import MAX_FILE_BYTES, AnthropicCodeExecutionTool, executed
+from hatchway.hosted.anthropic.writing import without_container, write_answers, write_request
+from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
+from hatchway.hosted.context import ToolResult
+from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
+from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
+from hatchway.hosted.wire import as_item, item_of, text_of
+
+try:
+    import anthropic
+    import httpx2
+except ImportError as e:
+    raise MissingExtra("the Anthropic SDK", "anthropic") from e
+
+_GONE = re.compile(
+    r"container.*(?:expired|not found|not exist|no such|deleted|invalid)|(?:expired|unknown) container", re.I
+)
+
+
+class AnthropicVendor(Vendor):
+    """Speaks with Anthropic.
+
+    Args:
+        client: An `AsyncAnthropic`; without one, one is made from the environment.
+
+    Raises:
+        InvalidSetting: A client that blocks, or no key.
+    """
+
+    provider = "anthropic"
+    takes = FileRules(max_file_bytes=MAX_FILE_BYTES)
+
+    def __init__(self, client: Any = None) -> None:
+        if isinstance(client, anthropic.Anthropic):
+            raise InvalidSetting("the client would block the event loop", hint="give an anthropic.AsyncAnthropic")
+        self._is_own = client is None
+        given = anthropic.AsyncAnthropic() if client is None else client
+        if not isinstance(given, anthropic.AsyncAnthropic):
+            raise InvalidSetting(f"the client is an anthropic.AsyncAnthropic, not {type(given).__name__}")
+        self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline
+
+    def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
+        """A user's message."""
+        return [{"role": "user", "content": [*files, {"type": "text", "text": prompt}]}]
+
+    def request(self, ask: Ask) -> dict[str, Any]:
+        """For `messages.create`."""
+        return write_request(ask)
+
+    def read(self, response: Item, before: Sequence[Item]) -> Answer:
+        """Every block."""
+        return read_message(response, before)
+
+    def answered(self, answers: Sequence[Answered], offer: Offer) -> list[Item]:
+        """All results in one message."""
+        return write_answers(answers)
+
+    def cleaned(self, history: Sequence[Item]) -> list[Item]:
+        """Without a container."""
+        return without_container(history)
+
+    def fold(self) -> Fold:
+        """For one stream."""
+        return AnthropicFold()
+
+    async def send(self, request: Mapping[str, Any]) -> Received:
+        """The message as JSON, exactly as it came."""
+        raw = await self._client.messages.with_raw_response.create(**request)
+        try:
+            message: Any = json.loads(raw.http_response.text)
+        except ValueError:
+            raise TransportError("anthropic sent something that is no JSON", hint="check base_url") from None
+        if not isinstance(message, dict):
+            raise TransportError("anthropic sent something that is no message", hint="check base_url")
+        return Received(response=cast(Item, message), request_id=raw.headers.get("request-id"))
+
+    async def stream(self, request: Mapping[str, Any]) -> AsyncGenerator[Item, None]:
+        """The events as JSON, those the SDK does not know too."""
+        async with await self._client.messages.create(**request, stream=True) as events:
+            request_id = events.response.headers.get("request-id")
+            async for event in events:
+                yield {**event.to_dict(mode="json", warnings=False), "_request_id": request_id}
+
+    def failure(self, error: Exception, request: Mapping[str, Any]) -> Failure | None:
+        """By status and words; a container that is gone may come as a plain 500."""
+        if isinstance(error, anthropic.APIStatusError):
+            return _status_failure(error, request)
+        if isinstance(error, anthropic.APIConnectionError):
+            return Failure(kind="busy", message=str(error.__cause__ or error))
+        if isinstance(error, anthropic.APIError):
+            return Failure(kind="busy", message=error.message)
+        if isinstance(error, httpx2.HTTPError):
+            return Failure(kind="unreachable", message=str(error))
+        if isinstance(error, TypeError) and "authentication" in str(error):
+            return Failure(kind="refused", message="there is no API key: set ANTHROPIC_API_KEY, or give a client")
+        return None
+
+    async def upload(self, file: LocalFile) -> str:
+        """Through the Files API."""
+        made = await self._client.files.upload(file=(file.upload_name, file.content))
+        return made.id
+
+    async def download(self, file: FileRef) -> bytes:
+        """From the Files API."""
+        return await (await self._client.files.download(file.file_id)).read()
+
+    async def named(self, file: FileRef) -> FileRef:
+        """Its name is with the file, not with the output that tells of it."""
+        if file.filename:
+            return file
+        known = await self._client.files.retrieve_metadata(file.file_id)
+        return replace(file, filename=known.filename or "")
+
+    async def place(
+        self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
+    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
+        """By a block of the message for each file; the vendor does not say where it will lie."""
+        places = {name: f"under the name {name.replace('/', '__')}" for name in uploaded}
+        places |= dict.fromkeys(self.attached(tool), "uploaded before")
+        ids = dict.fromkeys([*self.attached(tool), *uploaded.values()])
+        return container, places, [{"type": "container_upload", "file_id": file_id} for file_id in ids]
+
+    def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
+        """Those of the tool."""
+        return cast(AnthropicCodeExecutionTool, tool).host_mounts
+
+    def attached(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[str]:
+        """Files uploaded before."""
+        return cast(AnthropicCodeExecutionTool, tool).file_ids
+
+    def result(self, tool: ProviderTool[Any, Any, Any], code: HostedCodeResult) -> tuple[Any, ToolResult[Any]]:
+        """A `CodeExecutionToolResult`."""
+        return executed(code)
+
+    def memory_limit(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
+        """Anthropic has no tiers."""
+        return None
+
+    def fixed_container(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
+        """The id that was given."""
+        return None if tool is None else cast(AnthropicCodeExecutionTool, tool).container
+
+    async def aclose(self) -> None:
+        """A client that was given stays open."""
+        if self._is_own:
+            await self._client.close()
+
+
+def _status_failure(error: anthropic.APIStatusError, request: Mapping[str, Any]) -> Failure:
+    status, told = error.status_code, item_of(as_item(error.body), "error")
+    message = text_of(told, "message") or error.message
+    common: dict[str, Any] = {"message": message, "status": status, "request_id": error.request_id}
+    if status in (400, 404, 410) and _GONE.search(message):
+        return Failure(kind="gone", **common)
+    if status == 500 and request.get("container") and "container_upload" in json.dumps(request.get("messages", [])):
+        return Failure(kind="gone", **common)
+    if status in (401, 403):
+        return Failure(kind="refused", **common)
+    if status in (408, 409, 429) or status >= 500 or status < 400:  # an error within a stream has the status 200
+        return Failure(kind="busy", retry_after=_seconds(error.response.headers.get("retry-after")), **common)
+    return Failure(kind="setting", **common)
+
+
+def _seconds(told: str | None) -> float | None:
+    try:
+        return None if told is None else float(told)
+    except ValueError:
+        return None

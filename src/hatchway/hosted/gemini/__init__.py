@@ -1,0 +1,1 @@
+"""Gemini: generateContent with its code execution tool."""

@@ -1,0 +1,167 @@
+"""Gemini as a vendor: the one file that speaks with its SDK."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, cast
+
+from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
+from hatchway.core.results import guessed_type
+from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
+from hatchway.hosted.context import ToolResult
+from hatchway.hosted.gemini.reading import read_response
+from hatchway.hosted.gemini.stream import GeminiFold
+from hatchway.hosted.gemini.tool import MAX_FILE_BYTES, GeminiCodeExecutionTool, executed
+from hatchway.hosted.gemini.writing import write_answers, write_request
+from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
+from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
+from hatchway.hosted.wire import as_item, text_of
+
+try:
+    import httpx2
+    from google import genai
+    from google.genai import errors, types
+    from google.genai.client import AsyncClient
+except ImportError as e:
+    raise MissingExtra("the Google Gen AI SDK", "gemini") from e
+
+
+class GeminiVendor(Vendor):
+    """Speaks with Gemini.
+
+    Args:
+        client: A `genai.Client` or its `aio`; without one, one is made from the environment.
+
+    Raises:
+        InvalidSetting: Something else, or no key.
+    """
+
+    provider = "gemini"
+    takes = FileRules(max_file_bytes=MAX_FILE_BYTES)
+
+    def __init__(self, client: Any = None) -> None:
+        try:
+            given = genai.Client() if client is None else client
+        except ValueError as e:
+            raise InvalidSetting(f"gemini: {e}", hint="export GEMINI_API_KEY=…, or give a client") from None
+        given = given.aio if isinstance(given, genai.Client) else given
+        if not isinstance(given, AsyncClient):
+            raise InvalidSetting(
+                f"the client is a genai.Client or its aio, not {type(given).__name__}", hint="genai.Client().aio"
+            )
+        self._client: Any = given
+        self._inline: dict[str, Item] = {}
+
+    def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
+        """A user's content."""
+        return [{"role": "user", "parts": [*files, {"text": prompt}]}]
+
+    def request(self, ask: Ask) -> dict[str, Any]:
+        """For `generate_content`."""
+        return write_request(ask)
+
+    def read(self, response: Item, before: Sequence[Item]) -> Answer:
+        """Every part."""
+        return read_response(response)
+
+    def answered(self, answers: Sequence[Answered], offer: Offer) -> list[Item]:
+        """All responses in one content."""
+        return write_answers(answers)
+
+    def cleaned(self, history: Sequence[Item]) -> list[Item]:
+        """There is no container that could be gone."""
+        return list(history)
+
+    def fold(self) -> Fold:
+        """For one stream."""
+        return GeminiFold()
+
+    async def send(self, request: Mapping[str, Any]) -> Received:
+        """The response as JSON, exactly as it came."""
+        came = await self._client.models.generate_content(**_arguments(request, is_raw=True))
+        raw = came.sdk_http_response
+        try:
+            response: Any = json.loads(raw.body)
+        except (TypeError, ValueError):
+            raise TransportError("gemini sent something that is no JSON", hint="check base_url") from None
+        if not isinstance(response, dict):
+            raise TransportError("gemini sent something that is no response", hint="check base_url")
+        return Received(response=cast(Item, response), request_id=text_of(as_item(raw.headers), "x-request-id") or None)
+
+    async def stream(self, request: Mapping[str, Any]) -> AsyncGenerator[Item, None]:
+        """The chunks as JSON. The SDK empties parts it does not know; that they were there is still told."""
+        chunks = await self._client.models.generate_content_stream(**_arguments(request, is_raw=False))
+        async for chunk in chunks:
+            told = chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
+            headers = told.pop("sdkHttpResponse", {}).get("headers", {})
+            yield {**told, "_request_id": headers.get("x-request-id")}
+
+    def failure(self, error: Exception, request: Mapping[str, Any]) -> Failure | None:
+        """By status."""
+        if isinstance(error, errors.APIError):
+            return _status_failure(error)
+        if isinstance(error, errors.UnknownApiResponseError):
+            return Failure(kind="unreachable", message=str(error))
+        if isinstance(error, httpx2.TransportError) and not isinstance(error, httpx2.RemoteProtocolError):
+            return Failure(kind="busy", message=str(error))
+        if isinstance(error, httpx2.HTTPError):
+            return Failure(kind="unreachable", message=str(error))
+        return None
+
+    async def upload(self, file: LocalFile) -> str:
+        """Nowhere: it goes along in the request."""
+        data = b64encode(file.content).decode("ascii")
+        self._inline[file.digest] = {"inlineData": {"mimeType": guessed_type(file.name), "data": data}}
+        return file.digest
+
+    async def download(self, file: FileRef) -> bytes:
+        """There is nothing to download."""
+        raise InvalidSetting("Gemini keeps no files; pictures are in HostedReply.images")
+
+    async def place(
+        self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
+    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
+        """In the request itself, in this order."""
+        places = {name: f"file {number} of the request" for number, name in enumerate(uploaded, 1)}
+        return None, places, [self._inline[digest] for digest in uploaded.values()]
+
+    def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
+        """Those of the tool."""
+        return cast(GeminiCodeExecutionTool, tool).host_mounts
+
+    def result(self, tool: ProviderTool[Any, Any, Any], code: HostedCodeResult) -> tuple[Any, ToolResult[Any]]:
+        """A `GeminiCodeResult`."""
+        return executed(code)
+
+    def memory_limit(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
+        """Gemini has no tiers."""
+        return None
+
+
+def _arguments(request: Mapping[str, Any], *, is_raw: bool) -> dict[str, Any]:
+    """Of the SDK's call. The body goes as it is, beside the SDK's types: they refuse parts they do not know."""
+    config = types.GenerateContentConfig(
+        http_options=types.HttpOptions(extra_body=request["body"], retry_options=types.HttpRetryOptions(attempts=1)),
+        should_return_http_response=True if is_raw else None,
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+    return {"model": request["model"], "contents": "-", "config": config}
+
+
+def _status_failure(error: errors.APIError) -> Failure:
+    status = int(error.code or 0)
+    headers: Mapping[str, str] = getattr(cast(Any, error).response, "headers", None) or {}
+    common: dict[str, Any] = {
+        "message": error.message or str(error),
+        "status": status or None,
+        "request_id": headers.get("x-request-id"),
+    }
+    if status in (401, 403):
+        return Failure(kind="refused", **common)
+    if status in (408, 409, 429) or status >= 500 or status < 400:
+        told = headers.get("retry-after", "")
+        return Failure(kind="busy", retry_after=float(told) if told.replace(".", "", 1).isdigit() else None, **common)
+    return Failure(kind="setting", **common)
