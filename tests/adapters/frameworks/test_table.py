@@ -14,7 +14,7 @@ from hatchway.core.limits import Limits
 from hatchway.sandboxes.registry import availability, make_sandbox
 
 HERE = Path(__file__).parent
-FRAMEWORKS = ["pydantic_ai"]
+FRAMEWORKS = ["pydantic_ai", "agent_framework"]
 SANDBOXES = ["monty", "process", "jail", pytest.param("container", marks=pytest.mark.slow)]
 pytestmark = pytest.mark.anyio
 
@@ -126,12 +126,15 @@ async def test_files(framework: dict[str, Any], sandbox: str, tmp_path: Path) ->
     if sandbox == "process":
         pytest.skip("process: no files are granted where there is no wall")
     (tmp_path / "report.csv").write_text("3,4")
-    wall = make_sandbox(sandbox, file_mounts=[(tmp_path / "report.csv", "report.csv")])
+    mounts = [(tmp_path / "report.csv", "report.csv")]
     code = "from pathlib import Path\ntext = Path('/input/report.csv').read_text()\n"
     if sandbox != "monty":  # it has nowhere to write
         code += "Path('/output/copy.csv').write_text(text)\n"
-    async with wall:
-        end = await framework["act"](wall, code + "text")
+    if framework["path"].name.startswith("agent_framework"):
+        end = await framework["act"](sandbox, code + "text", file_mounts=mounts)
+    else:
+        async with make_sandbox(sandbox, file_mounts=mounts) as wall:
+            end = await framework["act"](wall, code + "text")
     assert "3,4" in end["saw"]
     assert sandbox == "monty" or end["files"] == ["copy.csv"]
 

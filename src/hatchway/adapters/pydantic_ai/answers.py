@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import BinaryContent, ToolReturn, UserContent
 from pydantic_core import from_json, to_json
 
-from hatchway.core.calls import CallRecord
-from hatchway.core.errors import (
-    CodeExecutionError,
-    CodeLimitError,
-    CodeRuntimeError,
-    CodeSyntaxError,
-    CodeTimeoutError,
-    CodeTypeError,
-    HatchwayError,
-)
+from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecFile, ExecutionResult
-
-MOST_CALLS = 20
-"""Calls named in an error."""
+from hatchway.mode.telling import failure_text
 
 
 def returned(result: ExecutionResult) -> ToolReturn[Any]:
@@ -46,52 +35,8 @@ def returned(result: ExecutionResult) -> ToolReturn[Any]:
 
 def failed(error: HatchwayError) -> ModelRetry | ToolFailed:
     """The error to raise: the code can be written better, or the sandbox failed."""
-    if not isinstance(error, CodeExecutionError):
-        return ToolFailed(f"sandbox failed: {error}")
-    parts = [f"{_kind(error)} in the code:\n{error}"]
-    if error.stdout:
-        parts.append(f"Printed before that:\n{error.stdout}")
-    if error.stderr:
-        parts.append(f"On stderr:\n{error.stderr}")
-    if error.calls:
-        parts.append(f"Calls it had made, which are not undone:\n{_told(error.calls)}")
-    return ModelRetry("\n\n".join(parts))
-
-
-def _kind(error: CodeExecutionError) -> str:
-    match error:
-        case CodeSyntaxError():
-            return "Syntax error"
-        case CodeTypeError():
-            return "Type error"
-        case CodeRuntimeError():
-            return "Runtime error"
-        case CodeTimeoutError():
-            return "Time limit reached"
-        case CodeLimitError():
-            return "Limit reached"
-        case _:
-            return "Error"
-
-
-def _told(calls: Sequence[CallRecord]) -> str:
-    lines = [_line(record) for record in calls[-MOST_CALLS:]]
-    more = len(calls) - len(lines)
-    return "\n".join([*([f"- {more} earlier calls"] if more > 0 else []), *lines])
-
-
-def _line(record: CallRecord) -> str:
-    given = ", ".join(f"{name}={value!r:.60}" for name, value in record.call.kwargs.items())
-    called = f"- {record.call.function_name}({given})"
-    match record.state:
-        case "done":
-            return f"{called} returned {record.value!r:.80}"
-        case "failed" | "denied":
-            return f"{called} {record.state}: {record.error:.200}"
-        case "started" | "pending" | "in_doubt":
-            return f"{called} {record.state}"
-        case _:
-            assert_never(record.state)
+    told = failure_text(error)
+    return ModelRetry(told) if isinstance(error, CodeExecutionError) else ToolFailed(told)
 
 
 def _contents(files: Sequence[ExecFile | Any]) -> list[UserContent]:

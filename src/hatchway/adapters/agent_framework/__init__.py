@@ -1,0 +1,33 @@
+"""Hatchway inside Microsoft Agent Framework: CodeAct providers on any sandbox."""
+
+from hatchway.core.errors import MissingExtra
+
+try:
+    import agent_framework  # noqa: F401  # pyright: ignore[reportUnusedImport]
+except ImportError as e:
+    raise MissingExtra("Microsoft Agent Framework", "agent-framework") from e
+
+from hatchway.adapters.agent_framework.providers import (
+    ContainerCodeActProvider,
+    JailCodeActProvider,
+    MontyCodeActProvider,
+)
+from hatchway.adapters.agent_framework.tools import (
+    ContainerExecuteCodeTool,
+    JailExecuteCodeTool,
+    MontyExecuteCodeTool,
+)
+from hatchway.core.grants import AllowedDomain, AllowedDomainInput, FileMount, FileMountInput
+
+__all__ = [
+    "AllowedDomain",
+    "AllowedDomainInput",
+    "ContainerCodeActProvider",
+    "ContainerExecuteCodeTool",
+    "FileMount",
+    "FileMountInput",
+    "JailCodeActProvider",
+    "JailExecuteCodeTool",
+    "MontyCodeActProvider",
+    "MontyExecuteCodeTool",
+]

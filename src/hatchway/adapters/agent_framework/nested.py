@@ -1,0 +1,147 @@
+"""Nested calls: what the code calls is invoked as the framework would, with its session, middleware and spans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from agent_framework import (
+    AgentSession,
+    Content,
+    FunctionInvocationContext,
+    FunctionMiddleware,
+    FunctionTool,
+    MiddlewareTermination,
+    MiddlewareType,
+)
+
+from hatchway.core.calls import CallContext
+from hatchway.core.decisions import AskFirst
+from hatchway.core.errors import HatchwayError, InvalidTool, ToolError
+from hatchway.tools.function_arguments import result_schema
+from hatchway.tools.functions import Tool
+from hatchway.tools.naming import check_name
+from hatchway.tools.signatures import read_callable
+
+CALL_TOOL = "call_tool"
+Process = Callable[[FunctionInvocationContext, Callable[[], Awaitable[None]]], Awaitable[None]]
+"""What a function middleware does."""
+_dispatch: ContextVar[Dispatch] = ContextVar("hatchway_agent_framework_dispatch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """The way out for the calls of one action."""
+
+    tools: Mapping[str, FunctionTool]
+    session: AgentSession | None
+    kwargs: Mapping[str, Any]
+    """What the run was given for its tools."""
+    middleware: Sequence[Process]
+    parent: str
+    """The id of the model's own call; ids of nested ones begin with it."""
+    per_call: bool
+    """Whether tools that require approval are asked about call by call."""
+
+    def use(self) -> None:
+        """Make the calls of this task's action go out here."""
+        _dispatch.set(self)
+
+    async def call(self, name: str, arguments: Mapping[str, Any], call: CallContext) -> Any:
+        """What the tool returns; what it raises is told to the code."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise ToolError(f"there is no tool {name!r}; there are: {', '.join(self.tools) or 'none'}")
+        if self.per_call and tool.approval_mode == "always_require" and not call.approved:
+            raise AskFirst
+        context = FunctionInvocationContext(
+            function=tool, arguments=dict(arguments), session=self.session, kwargs=dict(self.kwargs)
+        )
+        context.metadata["call_id"] = call_id = f"{self.parent}__{call.call_id}"
+
+        async def invoke() -> None:
+            context.result = await tool.invoke(
+                arguments=context.arguments, context=context, tool_call_id=call_id, skip_parsing=True
+            )
+
+        step = invoke
+        for process in reversed(self.middleware):
+            step = partial(process, context, step)
+        try:
+            await step()
+        except MiddlewareTermination as e:
+            return _plain(e.result if e.result is not None else context.result)
+        return _plain(context.result)
+
+
+async def call_nested(name: str, /, *, hatchway_call: CallContext, **arguments: Any) -> Any:
+    """The function behind every typed tool: finds the action it is called from."""
+    return await _dispatch.get().call(name, arguments, hatchway_call)
+
+
+async def call_tool(tool_name: str, /, *, hatchway_call: CallContext, **arguments: Any) -> Any:
+    """Call a function by its name, such as call_tool("name", a=1)."""
+    tool = _dispatch.get().tools.get(tool_name)
+    if tool is not None:
+        arguments = code_tool(tool).bind((), arguments)
+    return await _dispatch.get().call(tool_name, arguments, hatchway_call)
+
+
+def code_tools(tools: Sequence[FunctionTool], *, per_call: bool) -> list[Tool]:
+    """The tools as the code has them: each as a typed function, and all by `call_tool`."""
+    made = [code_tool(tool, per_call=per_call) for tool in tools]
+    return [*made, Tool.from_function(call_tool)] if made else []
+
+
+def code_tool(tool: FunctionTool, *, per_call: bool = False) -> Tool:
+    """One tool as a typed function."""
+    asks = per_call and tool.approval_mode == "always_require"
+    return Tool(
+        name=_code_name(tool.name),
+        description=tool.description or "",
+        parameters=tool.parameters(),
+        returns=_returns(tool),
+        func=partial(call_nested, tool.name),
+        approval="ask" if asks else "allow",
+        takes_context="hatchway_call",
+    )
+
+
+def processes(middleware: Sequence[Any]) -> list[Process]:
+    """The function middleware among an agent's middleware, as functions."""
+    found: list[Process] = []
+    for each in middleware:
+        if isinstance(each, FunctionMiddleware):
+            found.append(each.process)
+        elif getattr(each, "_middleware_type", None) == MiddlewareType.FUNCTION:
+            found.append(each)
+    return found
+
+
+def _code_name(name: str) -> str:
+    written = re.sub(r"\W", "_", name)
+    try:
+        check_name(written)
+    except InvalidTool:
+        written = f"tool_{written.strip('_')}"
+    return f"{written}_" if written == CALL_TOOL else written
+
+
+def _returns(tool: FunctionTool) -> dict[str, Any] | None:
+    try:
+        return result_schema(read_callable(cast(Any, tool.func)).gives) if tool.func is not None else None
+    except (HatchwayError, TypeError, ValueError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """A result the code can hold: the framework's contents become text, or their fields."""
+    if isinstance(value, Content):
+        return value.text if value.type == "text" else value.to_dict()
+    if isinstance(value, list | tuple) and any(isinstance(item, Content) for item in cast(list[Any], value)):
+        return [_plain(item) for item in cast(list[Any], value)]
+    return cast(Any, value)

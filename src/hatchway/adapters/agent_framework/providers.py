@@ -1,0 +1,268 @@
+"""The providers: each gives an agent `execute_code` in one sandbox, with tools that only the code can call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_framework import AgentSession, Content, ContextProvider, FunctionTool, SessionContext
+
+from hatchway.adapters.agent_framework.contents import ResultForm
+from hatchway.adapters.agent_framework.environments import Environments
+from hatchway.adapters.agent_framework.nested import processes
+from hatchway.adapters.agent_framework.pauses import Answer, Pauses
+from hatchway.adapters.agent_framework.registry import Registry, ToolInput
+from hatchway.adapters.agent_framework.tools import ApprovalMode, CodeTool, Occurrences, effective_approval, made_setup
+from hatchway.core.grants import AllowedDomain, AllowedDomainInput, FileMount, FileMountInput
+from hatchway.core.limits import Limits
+
+if TYPE_CHECKING:
+    from hatchway.journal.store import Journal
+
+GUIDANCE = (
+    "You can run Python with `execute_code`. Prefer one piece of code that does several steps, loops and "
+    "calculations to many single calls; its description says what it can call and reach."
+)
+
+
+class _Provider(ContextProvider):
+    """What the providers have in common; each of them is a type of its own."""
+
+    _sandbox: str
+
+    def __init__(
+        self,
+        source_id: str,
+        *,
+        settings: Mapping[str, Any],
+        tools: Any,
+        approval_mode: ApprovalMode | None,
+        workspace_root: str | Path | None,
+        file_mounts: Any,
+        allowed_domains: Any,
+        per_call_approval: bool,
+        journal: str | PathLike[str] | Journal | None,
+        limits: Limits | None,
+        type_check: bool,
+        result_form: ResultForm,
+    ) -> None:
+        super().__init__(source_id)
+        self.approval_mode = approval_mode or "never_require"
+        self.workspace_root = workspace_root
+        self._registry = Registry(tools, file_mounts or (), allowed_domains or (), workspace_root)
+        setup = made_setup(
+            self._sandbox, settings, limits=limits, journal=journal, type_check=type_check, per_call=per_call_approval
+        )
+        self._environments = Environments(setup)
+        self._form: ResultForm = result_form
+        self._pauses = Pauses(source_id)
+        effective_approval(approval_mode, self._registry.snapshot(), per_call=per_call_approval)
+
+    def add_tools(self, tools: ToolInput | Sequence[ToolInput]) -> None:
+        """Offer tools to the code; one of the same name is replaced. Runs under way keep what they have."""
+        self._registry.add_tools(tools)
+
+    def get_tools(self) -> list[FunctionTool]:
+        """The tools the code can call."""
+        return self._registry.tools()
+
+    def remove_tool(self, name: str) -> None:
+        """Take a tool away; raises KeyError when there is none of this name."""
+        self._registry.remove_tool(name)
+
+    def clear_tools(self) -> None:
+        """Take all tools away: `execute_code` is then a plain interpreter."""
+        self._registry.clear_tools()
+
+    def add_file_mounts(self, mounts: FileMountInput | Sequence[FileMountInput]) -> None:
+        """Show host files to the code; a mount at the same path is replaced. Granting it is its approval."""
+        self._registry.add_mounts(mounts)
+
+    def get_file_mounts(self) -> list[FileMount]:
+        """The mounts, with absolute paths; the workspace is not among them."""
+        return self._registry.mounts()
+
+    def remove_file_mount(self, mount_path: str) -> None:
+        """Take a mount away; raises KeyError when there is none at this path."""
+        self._registry.remove_mount(mount_path)
+
+    def clear_file_mounts(self) -> None:
+        """Take all mounts away."""
+        self._registry.clear_mounts()
+
+    def add_allowed_domains(self, domains: AllowedDomainInput | Sequence[AllowedDomainInput]) -> None:
+        """Let the code reach network targets; an entry for the same one is replaced. Granting it is its approval."""
+        self._registry.add_domains(domains)
+
+    def get_allowed_domains(self) -> list[AllowedDomain]:
+        """The targets the code can reach."""
+        return self._registry.domains()
+
+    def remove_allowed_domain(self, domain: str) -> None:
+        """Take a target away; raises KeyError when there is none."""
+        self._registry.remove_domain(domain)
+
+    def clear_allowed_domains(self) -> None:
+        """Take all targets away."""
+        self._registry.clear_domains()
+
+    async def before_run(
+        self, *, agent: Any, session: AgentSession | None, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Give the run `execute_code`, for the tools and grants of this moment, and a word about it.
+
+        Raises:
+            SandboxUnavailable: There is no such sandbox here.
+        """
+        snapshot = self._registry.snapshot()
+        setup = self._environments.setup
+        tool = CodeTool(
+            environments=self._environments,
+            snapshot=snapshot,
+            description=self._environments.describe(snapshot),
+            approval_mode=effective_approval(self.approval_mode, snapshot, per_call=setup.per_call),
+            form=self._form,
+            pauses=self._pauses,
+            middleware=processes([*(getattr(agent, "middleware", None) or ()), *context.get_middleware()]),
+        )
+        context.extend_instructions(self.source_id, GUIDANCE)
+        context.extend_tools(self.source_id, [tool])
+        context.extend_middleware(self.source_id, Occurrences())
+
+    def decide(
+        self, request: Content, answers: Mapping[str, Answer] | Answer, *, session: AgentSession | None = None
+    ) -> Content:
+        """The response that answers a paused action, call by call, for `agent.run(response, session=session)`.
+
+        Args:
+            request: One of `response.user_input_requests`.
+            answers: One answer for all calls in it, or one per `call_id`: `True`, `False`, `Allow()`, `Deny(reason)`,
+                `Edit(args)`. What has no answer is denied. The code goes on and learns of each.
+            session: The session of the run.
+
+        Raises:
+            KeyError: No such action or call waits.
+        """
+        return self._pauses.decide(request, answers, session)
+
+    async def aclose(self) -> None:
+        """Close the sandboxes of this event loop; actions paused without a journal end. Legal twice."""
+        await self._environments.aclose()
+
+
+class MontyCodeActProvider(_Provider):
+    """CodeAct in Monty: starts in a millisecond, checks types first, runs a large subset of Python."""
+
+    _sandbox = "monty"
+
+    def __init__(
+        self,
+        source_id: str = "monty_codeact",
+        *,
+        tools: ToolInput | Sequence[ToolInput] | None = None,
+        approval_mode: ApprovalMode | None = "never_require",
+        workspace_root: str | Path | None = None,
+        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
+        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
+        per_call_approval: bool = False,
+        journal: str | PathLike[str] | Journal | None = None,
+        limits: Limits | None = None,
+        type_check: bool = True,
+        result_form: ResultForm = "flat",
+    ) -> None:
+        super().__init__(
+            source_id, settings={}, tools=tools, approval_mode=approval_mode, workspace_root=workspace_root,
+            file_mounts=file_mounts, allowed_domains=allowed_domains, per_call_approval=per_call_approval,
+            journal=journal, limits=limits, type_check=type_check, result_form=result_form,
+        )  # fmt: skip
+
+
+class JailCodeActProvider(_Provider):
+    """CodeAct in the jail: the full CPython behind the kernel's walls, a fresh process per action."""
+
+    _sandbox = "jail"
+
+    def __init__(
+        self,
+        source_id: str = "jail_codeact",
+        *,
+        tools: ToolInput | Sequence[ToolInput] | None = None,
+        approval_mode: ApprovalMode | None = "never_require",
+        workspace_root: str | Path | None = None,
+        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
+        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
+        per_call_approval: bool = False,
+        journal: str | PathLike[str] | Journal | None = None,
+        limits: Limits | None = None,
+        result_form: ResultForm = "flat",
+    ) -> None:
+        super().__init__(
+            source_id, settings={}, tools=tools, approval_mode=approval_mode, workspace_root=workspace_root,
+            file_mounts=file_mounts, allowed_domains=allowed_domains, per_call_approval=per_call_approval,
+            journal=journal, limits=limits, type_check=False, result_form=result_form,
+        )  # fmt: skip
+
+
+class ContainerCodeActProvider(_Provider):
+    """CodeAct in a container: the Python of an image, with its packages."""
+
+    _sandbox = "container"
+
+    def __init__(
+        self,
+        source_id: str = "container_codeact",
+        *,
+        image: str | None = None,
+        tools: ToolInput | Sequence[ToolInput] | None = None,
+        approval_mode: ApprovalMode | None = "never_require",
+        workspace_root: str | Path | None = None,
+        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
+        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
+        per_call_approval: bool = False,
+        journal: str | PathLike[str] | Journal | None = None,
+        limits: Limits | None = None,
+        result_form: ResultForm = "flat",
+    ) -> None:
+        super().__init__(
+            source_id, settings={"image": image}, tools=tools, approval_mode=approval_mode,
+            workspace_root=workspace_root, file_mounts=file_mounts, allowed_domains=allowed_domains,
+            per_call_approval=per_call_approval, journal=journal, limits=limits, type_check=False,
+            result_form=result_form,
+        )  # fmt: skip
+
+
+class HyperlightCodeActProvider(_Provider):
+    """CodeAct in a Hyperlight micro-VM, where the machine has a hypervisor.
+
+    Raises:
+        SandboxUnavailable: It has none that can be used; told when the provider is made.
+    """
+
+    _sandbox = "hyperlight"
+
+    def __init__(
+        self,
+        source_id: str = "hyperlight_codeact",
+        *,
+        backend: str = "wasm",
+        module: str | None = "python_guest.path",
+        module_path: str | None = None,
+        tools: ToolInput | Sequence[ToolInput] | None = None,
+        approval_mode: ApprovalMode | None = "never_require",
+        workspace_root: str | Path | None = None,
+        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
+        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
+        per_call_approval: bool = False,
+        journal: str | PathLike[str] | Journal | None = None,
+        limits: Limits | None = None,
+        result_form: ResultForm = "flat",
+    ) -> None:
+        super().__init__(
+            source_id, settings={"backend": backend, "module": module, "module_path": module_path}, tools=tools,
+            approval_mode=approval_mode, workspace_root=workspace_root, file_mounts=file_mounts,
+            allowed_domains=allowed_domains, per_call_approval=per_call_approval, journal=journal, limits=limits,
+            type_check=False, result_form=result_form,
+        )  # fmt: skip
+        self._environments.describe(self._registry.snapshot())
