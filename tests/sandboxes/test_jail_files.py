@@ -15,6 +15,7 @@ from hatchway.core.errors import CodeLimitError, CodeRuntimeError, InvalidSettin
 from hatchway.core.grants import FileMount
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.executors import CodeExecutionInput, InvocationContext, SandboxCodeExecutor
 from hatchway.sandboxes.jail import JailSandbox
 from hatchway.sandboxes.spool import SpooledFile
 
@@ -284,3 +285,10 @@ def test_bad_settings(make_jail: MakeJail, folder: Path) -> None:
         make_jail(file_mounts=[(folder, "../x")])
     with pytest.raises(InvalidSetting, match="two mounts share the path /input/x"):
         make_jail(file_mounts=[(folder, "x"), (folder, "/input/x")])
+
+
+async def test_an_executor_gives_what_is_left_in_output_once(make_jail: MakeJail, open_path: Path) -> None:
+    code = "open('output/x', 'w').write('1')\nopen('beside', 'w').write('2')\nNone"
+    async with make_jail(workspace_root=open_path) as jail, SandboxCodeExecutor(jail) as executor:
+        result = await executor.execute_code(InvocationContext(), CodeExecutionInput(code))
+    assert [(file.name, file.content) for file in result.output_files] == [("x", b"1"), ("beside", b"2")]

@@ -177,7 +177,8 @@ async def _exchanged(
         made, note = await exchange.collect()
     except SandboxCrashed:
         return end, True  # the code killed its interpreter: its own end has said so
-    return _noted(end, made, note), False
+    given = {f"output/{file.name}" for file in end.files}  # where that lies in the working directory, it came already
+    return _noted(end, tuple(file for file in made if file.name not in given), note), False
 
 
 async def _end(events: AsyncGenerator[AgentEvent, None], on_output: OnOutput | None) -> End:
