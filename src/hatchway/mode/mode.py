@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import ApproveCallback, Decision, Settlement, as_settlement
@@ -22,16 +22,13 @@ from hatchway.gate.approval import ask
 from hatchway.gate.rules import Rule
 from hatchway.journal.memory import MemoryJournal, RunRecord
 from hatchway.mode.grants import Grants
-from hatchway.mode.passage import Passage
-from hatchway.mode.prompt import build_code_mode_prompt, discovery_note
+from hatchway.mode.offer import Calls, Offer, own_tools
 from hatchway.mode.run import Run
 from hatchway.mode.session import ModeSession
 from hatchway.mode.stream import streamed
-from hatchway.mode.styles import WrittenStyles
 from hatchway.mode.threads import ToolThreads
 from hatchway.sandboxes.registry import shared_sandbox
-from hatchway.tools.functions import Tool, as_tools
-from hatchway.tools.stubs import render_stubs
+from hatchway.tools.functions import Tool
 
 if TYPE_CHECKING:
     from hatchway.journal.store import Journal
@@ -78,26 +75,16 @@ class CodeMode:
         journal: str | PathLike[str] | Journal | None = None,
         approval_seconds: float | None = None,
         type_check: bool = False,
-        calls: Literal["declared", "async", "written"] = "declared",
+        calls: Calls = "declared",
         on_event: Callable[[AgentEvent], None] | None = None,
         mcp_servers: Mapping[str, Any] | McpServers | None = None,
         discovery: Discovery | Finder | None = None,
     ) -> None:
         self._closing = AsyncExitStack()
-        if calls not in ("declared", "async", "written"):
-            raise InvalidSetting(f"calls is 'declared', 'async' or 'written', not {calls!r}")
-        self._own_tools = _with_fetch(as_tools(tools), sandbox)
-        self._rules = tuple(rules)
-        self._calls: Literal["declared", "async"] = "async" if calls == "written" else calls
-        self._is_written = calls == "written"
-        self._is_listed = False
-        self._finder = None if discovery is None else self._closing_finder(discovery)
-        self._servers = None if mcp_servers is None else self._closing_servers(mcp_servers)
         self.limits = limits or DEFAULT_LIMITS
         self._given = sandbox
         self._sandbox: CodeSandbox | None = None
         self._approve = approve
-        self._type_check = type_check
         self._on_event = on_event
         self._journal = MemoryJournal()
         self._place = journal
@@ -106,7 +93,17 @@ class CodeMode:
         self._approval_seconds = approval_seconds
         self._always: list[Rule] = []
         self._threads = ToolThreads()
-        self._offer(self._own_tools)
+        self._offer = Offer(
+            own_tools(tools, sandbox),
+            rules=rules,
+            threads=self._threads,
+            asks_all=approve is not None,
+            calls=calls,
+            type_check=type_check,
+            mcp_servers=mcp_servers,
+            discovery=discovery,
+            closing=self._closing,
+        )
 
     async def run(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -206,14 +203,12 @@ class CodeMode:
 
     def prompt(self) -> str:
         """What a model must know to write code for this mode: the Python it may use and the tools it may call."""
-        if self._sandbox is None:
-            raise RuntimeError("the sandbox is chosen when the mode is entered: use `async with CodeMode(...)`")
-        constraints = self._sandbox.constraints
-        if self._finder is None:
-            return build_code_mode_prompt(signatures=[self._stubs], constraints=constraints)
-        stubs = render_stubs(self._finder.tools(), self._calls)
-        note = discovery_note(self._finder.catalog.categories())
-        return f"{build_code_mode_prompt(signatures=[stubs], constraints=constraints)}\n\n{note}"
+        return self._offer.prompt(self.sandbox.constraints)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """What the code may call, by name; tools of MCP servers once the mode was entered."""
+        return self._offer.tools
 
     @property
     def sandbox(self) -> CodeSandbox:
@@ -254,37 +249,8 @@ class CodeMode:
     ) -> None:
         await self.aclose()
 
-    def _closing_servers(self, given: Mapping[str, Any] | McpServers) -> McpServers:
-        from hatchway.mode.mcp import mcp_servers
-
-        servers, own = mcp_servers(given)
-        if own is not None:
-            self._closing.push_async_callback(own.aclose)
-        return servers
-
-    def _closing_finder(self, given: Discovery | Finder) -> Finder:
-        from hatchway.tools.search.discovery import Finder
-
-        finder = given if isinstance(given, Finder) else Finder(given, style=self._calls)
-        if finder is not given:
-            self._closing.callback(finder.close)
-        return finder
-
-    def _offer(self, tools: Mapping[str, Tool]) -> None:
-        """Make these the tools of runs that start from now on."""
-        self.tools = dict(tools)
-        if self._finder is not None:
-            self._finder.offer(tools)
-            self.tools = as_tools([*tools.values(), *self._finder.tools()])
-        self._passage = Passage(self.tools, self._rules, self._threads, asks_all=self._approve is not None)
-        self._signatures = tuple(tool.signature(style=self._calls) for tool in self.tools.values())
-        self._stubs = render_stubs(self.tools.values(), self._calls)
-        self._fit = WrittenStyles(self.tools, has_stubs=self._type_check) if self._is_written else None
-
     async def _open(self) -> CodeSandbox:
-        if self._servers is not None and (self._servers.is_stale or not self._is_listed):
-            self._offer(as_tools([*self._own_tools.values(), *await self._servers.tools()]))
-            self._is_listed = True
+        await self._offer.refresh()
         if self._place is not None and self._durable is None:
             async with self._opening:
                 self._durable = self._durable or await asyncio.to_thread(self._opened_journal, self._place)
@@ -321,10 +287,7 @@ class CodeMode:
             "run_id": run_id,
             "sandbox": self.sandbox,
             "where": where,
-            "passage": self._passage,
-            "signatures": self._signatures,
-            "stubs": self._stubs if self._type_check else None,
-            "fit": self._fit,
+            **self._offer.for_run(),
             "limits": limits,
             "ask": self._ask,
             "emit": self._on_event or _nobody_listens,
@@ -355,15 +318,6 @@ class CodeMode:
 
     async def _ask(self, call: FunctionCall) -> Decision | None:
         return None if self._approve is None else await ask(self._approve, call, self._threads.run)
-
-
-def _with_fetch(tools: dict[str, Tool], sandbox: CodeSandbox | str) -> dict[str, Tool]:
-    """A sandbox that was granted domains offers `fetch`, unless the tools have one of that name."""
-    if isinstance(sandbox, str) or not sandbox.network.allowed or "fetch" in tools:
-        return tools
-    from hatchway.mode.fetch import fetch_tool
-
-    return {**tools, "fetch": fetch_tool(sandbox.network)}
 
 
 def _nobody_listens(event: AgentEvent) -> None:
