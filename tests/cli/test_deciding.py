@@ -115,5 +115,5 @@ def test_a_journal_that_another_program_locks_is_said_to_be_locked(hatchway: Any
     ran = hatchway("approve", RUN)
     db.close()
     assert ran.returncode == 2
-    assert "database is locked" in ran.stderr.splitlines()[0]
+    assert "is held by another program, for more than 10 s" in ran.stderr.splitlines()[0]
     assert "Traceback" not in ran.stderr

@@ -229,6 +229,7 @@ def test_killed_in_the_middle_of_a_call(shop: Shop, hatchway: Any) -> None:
     assert shop("resume", run_id, *shop.tools, "--ran", "9.9=1").returncode == 2
     told = shop("resume", run_id, *shop.tools, "--ran", f"{call['call_id']}=7")
     assert (told.returncode, told.stdout, shop.effects) == (0, "7\n", ["a", "b", "c"])
+    assert "✓ slow(text='b') → 7" in told.stderr
 
 
 def test_a_call_that_did_not_run_runs(shop: Shop) -> None:

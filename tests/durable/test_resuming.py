@@ -295,6 +295,17 @@ async def test_what_cannot_be_gone_on_with_says_why(
         with pytest.raises(CheckpointRefused, match="the run was started with another key"):
             await mode.resume(paused.run_id, {call_id: Allow()})
     assert world.paid == []
+    with Journal(world.place) as journal:  # it was not even taken up
+        assert (journal.run(paused.run_id).state, journal.run(paused.run_id).epoch) == ("paused", 1)
+
+
+async def test_a_run_that_could_not_be_brought_back_still_waits(world: World) -> None:
+    paused = await world.paused("process", "import os\nawait often(os.getpid())\npay(1)")
+    async with world.mode("process") as mode:
+        with pytest.raises(ReplayDiverged):
+            await mode.resume(paused.run_id, {paused.pending[0].call_id: Allow()})
+        assert mode.journal.run(paused.run_id).state == "paused"
+    assert world.paid == []
 
 
 async def test_a_checkpoint_that_was_altered_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

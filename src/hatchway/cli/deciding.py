@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from hatchway.cli.display import call_text, make_console, neutral, print_line
-from hatchway.cli.journals import command, short
+from hatchway.cli.journals import command, resume_command, short
 from hatchway.cli.standing import standing_line
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, Edit
@@ -39,9 +39,7 @@ def chosen(journal: Journal, run: RunRow, call_ids: Sequence[str]) -> list[Journ
         )
     found = [pending[call_id] for call_id in call_ids] or [c for c in pending.values() if c.decision is None]
     if not found:
-        raise InvalidSetting(
-            f"every pending call of run {short(run)} is decided", hint=command(f"resume {short(run)}", journal)
-        )
+        raise InvalidSetting(f"every pending call of run {short(run)} is decided", hint=resume_command(run, journal))
     return found
 
 
@@ -82,5 +80,5 @@ def _call_text(call: FunctionCall) -> str:
 
 def _next(journal: Journal, run: RunRow) -> str:
     if run.state in ("in_doubt", "interrupted"):
-        return command(f"resume {short(run)}", journal)
+        return resume_command(run, journal)
     return command(f"show {short(run)}", journal)

@@ -47,7 +47,7 @@ def _opened(place: str, hint: str) -> Journal:
     try:
         return Journal(place)
     except JournalError as e:
-        raise JournalError(e.message, hint=hint if e.hint.startswith("see that it is") else e.hint) from e
+        raise JournalError(e.message, hint=hint if e.hint.startswith("see that it") else e.hint) from e
     except sqlite3.Error as e:
         raise JournalError(
             f"the journal {shown_place(place)} cannot be opened: {e}", hint="see that you may write it"
@@ -73,6 +73,11 @@ def find_run(journal: Journal, run_id: str) -> RunRow:
 def command(words: str, journal: Journal) -> str:
     """A command as it is typed about this journal."""
     return shlex.join(["hatchway", *words.split(), *journal_words(journal.place)])
+
+
+def resume_command(run: RunRow, journal: Journal) -> str:
+    """The command that goes on with a run; what its tools were in, nobody wrote down."""
+    return command(f"resume {short(run)}" + (" --tools MODULE" if run.head.functions else ""), journal)
 
 
 def journal_words(place: str) -> list[str]:

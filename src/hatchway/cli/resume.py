@@ -75,13 +75,14 @@ def resume(
     from hatchway.cli.pictures import Pictures
     from hatchway.cli.report import JsonReport, TextReport
     from hatchway.cli.resuming import next_commands
+    from hatchway.core.events import CallStarted
 
     pictures = Pictures(images)
     report = JsonReport(pictures) if as_json else TextReport(pictures)
     with report, next_commands(journal, tools, packages), open_journal(journal) as opened:
         found = find_run(opened, run)
-        if as_json:
-            for event in opened.events(found.run_id):
+        for event in opened.events(found.run_id):
+            if as_json or isinstance(event, CallStarted):  # what a call was made with is told with its outcome
                 report.take(event)
         if found.ending is not None:
             if not as_json:

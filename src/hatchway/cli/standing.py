@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hatchway.cli.journals import command, short
+from hatchway.cli.journals import command, resume_command, short
 from hatchway.journal.entries import RunRow
 from hatchway.journal.store import Journal
 from hatchway.trace.blocks import Line, Part
@@ -17,10 +17,10 @@ def standing_line(journal: Journal, run: RunRow) -> Line | None:
         case "running":
             return _line("it runs", command(f"show -f {short(run)}", journal))
         case "interrupted":
-            return _line("its process is gone", command(f"resume {short(run)}", journal))
+            return _line("its process is gone", resume_command(run, journal))
         case "in_doubt":
             lost = how_many(len(journal.history(run.run_id).in_doubt))
-            return _line(f"{lost} in doubt", command(f"resume {short(run)}", journal))
+            return _line(f"{lost} in doubt", resume_command(run, journal))
         case "paused":
             return _paused(journal, run)
 
@@ -28,7 +28,7 @@ def standing_line(journal: Journal, run: RunRow) -> Line | None:
 def _paused(journal: Journal, run: RunRow) -> Line:
     open_calls = [call for call in journal.history(run.run_id).pending if call.decision is None]
     if not open_calls:
-        return _line("every call is decided", command(f"resume {short(run)}", journal))
+        return _line("every call is decided", resume_command(run, journal))
     approve = command(f"approve {short(run)}", journal)
     return _line(f"{waiting_words(len(open_calls))} for a decision", f"{approve} (or deny)")
 

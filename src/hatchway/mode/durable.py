@@ -78,22 +78,27 @@ class DurableRun(Run):
         checkpoint: bytes | None,
     ) -> ExecutionResult | Paused:
         """Go on with a run that was taken: where it stands here, from its checkpoint, or by running it again."""
-        self._open_book(book, made=len(history.calls))
-        await book.take_up()
-        is_here = self._loop is not None and self.epoch == book.epoch - 1
+        is_here = self._loop is not None and self.epoch == book.epoch
+        try:
+            if not is_here:
+                check_tools(head, history, self.tools)
+            self._open_book(book, made=len(history.calls))
+            await book.take_up()
+        except BaseException:
+            book.give_back()
+            raise
         self.epoch = book.epoch
         self.emit(RunResumed(book.epoch, run_id=self.run_id))
         try:
             with self._span():
                 if not is_here:
-                    check_tools(head, history, self.tools)
                     self._loop = await self._recovered(head, history, checkpoint)
                 loop = self._loop
                 assert loop is not None
                 loop.go_on(settlements, loop.execution)
                 outcome = await loop.drive()
         except BaseException as e:
-            await self._stopped(e)
+            await self._stopped(e, is_waiting=bool(history.pending))
             raise
         return await self._settle(loop, outcome)
 
@@ -177,14 +182,21 @@ class DurableRun(Run):
         self._tell(RunPaused(outcome.pending, run_id=self.run_id))
         return outcome
 
-    async def _stopped(self, error: BaseException) -> None:
-        """The code failed: the run is over. The host failed or gave up: it can be resumed."""
+    async def _stopped(self, error: BaseException, *, is_waiting: bool = False) -> None:
+        """The code failed: the run is over. The host failed or gave up: it can be resumed.
+
+        Args:
+            error: What happened.
+            is_waiting: People were asked; a run that could not be brought back still waits for them.
+        """
         self._add_hint(error)
         assert self._book is not None
         log, self._loop = self._book.log, None
         try:
             if isinstance(error, CodeExecutionError):
                 await asyncio.shield(log.ended(error))
+            elif is_waiting and isinstance(error, CheckpointRefused):
+                await asyncio.shield(log.paused("paused", None))
             else:
                 log.interrupted()
         finally:

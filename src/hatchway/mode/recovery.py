@@ -138,9 +138,15 @@ def check_tools(head: RunHead, history: History, tools: Mapping[str, str]) -> No
     for call in (*history.pending, *history.in_doubt):
         name = call.call.function_name
         if name not in tools:
-            raise CheckpointRefused(f"the tool {name}, which call {call.call.call_id} waits for, is not offered here")
+            raise CheckpointRefused(
+                f"the tool {name}, which call {call.call.call_id} waits for, is not offered here",
+                hint="offer it: `hatchway resume RUN --tools MODULE`, or CodeMode(tools=[…])",
+            )
         if head.tools.get(name, tools[name]) != tools[name]:
-            raise CheckpointRefused(f"the schema of the tool {name} changed since call {call.call.call_id} was made")
+            raise CheckpointRefused(
+                f"the schema of the tool {name} changed since call {call.call.call_id} was made",
+                hint="resume it with the tool as it was",
+            )
 
 
 def ended_actions(earlier: Sequence[tuple[RunHead, History]], seed: bytes) -> list[Recording]:
