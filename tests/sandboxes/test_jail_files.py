@@ -277,7 +277,7 @@ async def test_a_mount_that_vanished_before_the_start(make_jail: MakeJail, folde
 
 
 def test_bad_settings(make_jail: MakeJail, folder: Path) -> None:
-    with pytest.raises(InvalidSetting, match=r"workspace_root .* is not a directory"):
+    with pytest.raises(InvalidSetting, match=r"workspace_root .*nowhere' does not exist on the host"):
         make_jail(workspace_root=folder / "nowhere")
     with pytest.raises(InvalidSetting, match="nothing can be mounted at /proc/x: the jail has its own there"):
         make_jail(file_mounts=[(folder, "/proc/x")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
@@ -38,7 +39,8 @@ def as_file_mounts(mounts: Iterable[FileMountInput]) -> tuple[FileMount, ...]:
     """Mounts with absolute, normal paths on both sides.
 
     Raises:
-        InvalidSetting: A host path does not exist, a mount path leaves its root, or two share one mount path.
+        InvalidSetting: A host path does not exist or cannot be read, a mount path leaves its root, or two share one
+            mount path.
     """
     resolved = [_file_mount(m) for m in _several("file_mounts", mounts)]
     seen: dict[str, FileMount] = {}
@@ -57,9 +59,36 @@ def _file_mount(mount: FileMountInput) -> FileMount:
     host, inside = Path(mount[0]).expanduser(), PurePosixPath(mount[1])
     if ".." in inside.parts or "\0" in str(inside) or str(inside) in ("", ".", "/"):
         raise InvalidSetting(f"mount path {mount[1]!r} must name a place inside the sandbox, without '..'")
-    if not host.exists():
-        raise InvalidSetting(f"mount {str(host)!r} does not exist on the host")
-    return FileMount(host.resolve(), str(inside if inside.is_absolute() else INPUT_ROOT / inside))
+    return FileMount(_readable(host, "mount"), str(inside if inside.is_absolute() else INPUT_ROOT / inside))
+
+
+def as_workspace(given: str | Path | None) -> Path | None:
+    """The directory a sandbox shows as `/input`, as an absolute path; None when there is none.
+
+    Raises:
+        InvalidSetting: It is no directory, or cannot be read.
+    """
+    if given is None:
+        return None
+    path = _readable(Path(given).expanduser(), "workspace_root")
+    if not path.is_dir():
+        raise InvalidSetting(f"workspace_root {str(given)!r} is not a directory")
+    return path
+
+
+def _readable(path: Path, setting: str) -> Path:
+    """The place itself. A look now is a courtesy: what holds is what the host finds when the code starts."""
+    try:
+        is_folder = path.is_dir()
+        os.stat(path)
+    except FileNotFoundError:
+        raise InvalidSetting(f"{setting} {str(path)!r} does not exist on the host") from None
+    except OSError as e:
+        raise InvalidSetting(f"{setting} {str(path)!r} cannot be read: {e.strerror}") from None
+    if not os.access(path, os.R_OK | (os.X_OK if is_folder else 0)):
+        hint = f"chmod u+r{'x' if is_folder else ''} {path}, or run as its owner"
+        raise InvalidSetting(f"{setting} {str(path)!r} cannot be read: Permission denied", hint=hint)
+    return path.resolve()
 
 
 def as_allowed_domains(domains: Iterable[AllowedDomainInput]) -> tuple[AllowedDomain, ...]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, InvalidSetting
-from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
+from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts, as_workspace
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.results import Tier
@@ -119,10 +119,8 @@ class ContainerSandbox(GuestSandbox[ContainerProcess]):
 def _mounts(workspace: str | Path | None, mounts: Iterable[FileMountInput]) -> tuple[FileMount, ...]:
     """What is granted, the workspace first so that the others are shown over it."""
     granted = as_file_mounts(mounts)
-    if workspace is not None:
-        if not Path(workspace).expanduser().is_dir():
-            raise InvalidSetting(f"workspace_root {str(workspace)!r} is not a directory")
-        granted = (*as_file_mounts([(workspace, str(INPUT_ROOT))]), *granted)
+    if (folder := as_workspace(workspace)) is not None:
+        granted = (FileMount(folder, str(INPUT_ROOT)), *granted)
     for mount in granted:
         if any(mount.mount_path == taken or mount.mount_path.startswith(taken + "/") for taken in _TAKEN):
             raise InvalidSetting(f"nothing can be mounted at {mount.mount_path}: the container has its own there")

@@ -20,14 +20,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hatchway.core.errors import InvalidSetting, SandboxCrashed, SandboxUnavailable
-from hatchway.core.grants import INPUT_ROOT
+from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
 from hatchway.sandboxes.process.spawner import Python, Spawner
 from hatchway.sandboxes.process.supervised import SupervisedProcess
+from hatchway.sandboxes.shown_files import check_there, link, show_input
 from hatchway.sandboxes.starting import started
 from hatchway.sandboxes.wall import landlock
 
@@ -175,28 +175,9 @@ async def landlocked_spawner(launch: Launch) -> Spawner:
 
 
 def show_files(launch: Launch, folder: Path) -> None:
-    """Link what is granted from `input/`, and make `output/`. The workspace's own directories are not walked."""
+    """Link what is granted from `input/`, and make `output/`."""
     (folder / "output").mkdir()
-    shown = folder / "input"
-    inside = [(m.mount_path.removeprefix(f"{INPUT_ROOT}/"), Path(m.host_path)) for m in launch.mounts]
-    if launch.workspace is not None and not inside:
-        shown.symlink_to(launch.workspace)
-        return
-    shown.mkdir()
-    for entry in launch.workspace.iterdir() if launch.workspace is not None else ():
-        (shown / entry.name).symlink_to(entry)
-    for name, source in inside:
-        if name.startswith("/"):
-            raise InvalidSetting(
-                f"the landlock tier cannot show {source} at {name}: it has no file system of its own",
-                hint="use a relative path; it appears below input/ in the working directory of the code",
-            )
-        place = shown / name
-        if any(parent.is_symlink() for parent in place.parents):
-            raise InvalidSetting(f"the landlock tier cannot mount {name} into a directory of the workspace")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        place.symlink_to(source)
+    show_input(folder, launch.workspace, launch.mounts, link, "the landlock tier")
 
 
 def check_shown(path: Path, *, is_writable: bool) -> None:
@@ -204,13 +185,9 @@ def check_shown(path: Path, *, is_writable: bool) -> None:
 
     Raises:
         SandboxUnavailable: It is not.
-        InvalidSetting: It is gone.
+        InvalidSetting: It is gone, or cannot be read.
     """
-    if not path.exists():
-        raise InvalidSetting(
-            f"cannot show {path}: No such file or directory",
-            hint="give a workspace_root and file_mounts that can be read",
-        )
+    check_there(path)
     if os.geteuid() != 0:
         return
     need = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0) | (stat.S_IWOTH if is_writable else 0)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from hatchway.core.constraints import CodeConstraints
-from hatchway.core.errors import HatchwayError, InvalidSetting
-from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
+from hatchway.core.errors import HatchwayError
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts, as_workspace
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.paths import PathRules
@@ -96,7 +96,7 @@ class JailSandbox(GuestSandbox[JailedProcess]):
         self._launch = Launch(
             interpreter=with_commands(interpreter) if has_commands else interpreter,
             packages=self._environment.folders,
-            workspace=_workspace(workspace_root),
+            workspace=as_workspace(workspace_root),
             mounts=as_file_mounts(file_mounts),
             paths=paths or PathRules(),
             environment={**({"PATH": COMMANDS} if has_commands else {}), **(env or {})},
@@ -180,15 +180,6 @@ class JailSandbox(GuestSandbox[JailedProcess]):
     def _connect(self, process: JailedProcess, execution: GuestExecution) -> None:
         if process.gateway is not None:
             process.gateway.serve_for(execution)
-
-
-def _workspace(given: str | Path | None) -> Path | None:
-    if given is None:
-        return None
-    path = Path(given).expanduser()
-    if not path.is_dir():
-        raise InvalidSetting(f"workspace_root {str(path)!r} is not a directory")
-    return path.resolve()
 
 
 async def _probe(cls: type[JailSandbox]) -> Availability:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, SandboxCrashed
-from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts, as_workspace
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.results import Tier
@@ -28,10 +28,11 @@ from hatchway.sandboxes.packages.environment import environment_of
 from hatchway.sandboxes.packages.existing import has_module, installed, site_packages
 from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.probing import added, probed
+from hatchway.sandboxes.process.files import Files
 from hatchway.sandboxes.process.side_channel import SideChannel
 from hatchway.sandboxes.process.spawner import Python, running_spawner, spawner_for, this_python
 from hatchway.sandboxes.process.supervised import SupervisedProcess
-from hatchway.sandboxes.process.workspace import check_mounts, make_workspace, stage
+from hatchway.sandboxes.shown_files import PLACES
 
 UNSEALED = "unsealed: the code can do whatever this user can do"
 
@@ -53,13 +54,15 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         session_idle_seconds: A session without an action for so long is evicted; None never does.
         max_sessions: Sessions open at one time; past it the one that was idle longest is evicted. None sets no limit.
         env: Environment variables the code is given; default none.
-        file_mounts: Files and folders copied to `input/` in the working directory, without write permission.
-        workspace_root: Where the private folders are made; default is the system's temporary folder.
+        workspace_root: A directory linked to as `input/` in the working directory; also turns `output/` on, whose
+            files come back. Nothing keeps the code from changing the directory.
+        file_mounts: Files and folders copied to `input/`, without write permission. Turns `output/` on.
+        scratch_root: Where the private folders are made; default is the system's temporary folder.
         allowed_domains: What `fetch` may reach; nothing by default. The code's own sockets are not held to it.
         denied_domains: What `fetch` may not reach, whatever is allowed.
 
     Raises:
-        InvalidSetting: A mount does not exist or is not below `input/`, or a domain is none.
+        InvalidSetting: A mount cannot be read or is not below `input/`, or a domain is none.
     """
 
     name: ClassVar[str] = "process"
@@ -76,6 +79,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         env: Mapping[str, str] | None = None,
         file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
+        scratch_root: str | Path | None = None,
         allowed_domains: Iterable[AllowedDomainInput] = (),
         denied_domains: Iterable[str] = (),
     ) -> None:
@@ -88,12 +92,12 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         self._environment = environment_of(packages, executable=self._python.executable)
         already = () if python is None else site_packages(os.fspath(python))
         names = (*self._environment.names, *(name for folder in already for name in installed(folder)))
-        self.constraints = CodeConstraints(network=True, packages=names, displays=True)
+        self._files = Files(as_workspace(workspace_root), as_file_mounts(file_mounts), scratch_root)
+        self.constraints = CodeConstraints(
+            network=True, packages=names, displays=True, additional_instructions=PLACES if self._files.is_any else ""
+        )
         self._ipython, self._site_folders = ipython, already
         self._env = dict(env or {})
-        self._mounts = as_file_mounts(file_mounts)
-        check_mounts(self._mounts)
-        self._workspace_root = workspace_root
         self._spares: list[SupervisedProcess] = []
         self._refill: asyncio.Task[None] | None = None
         self._processes: set[SupervisedProcess] = set()
@@ -110,7 +114,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         for process in tuple(self._processes):
             process.kill()
         for process in tuple(self._processes):
-            await process.wait_gone()
+            await process.discard()
         self._processes.clear()
 
     @classmethod
@@ -146,11 +150,18 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         python = _with_seed(self._python, facts.get("hash_seed", ""))
         process = self._spares.pop() if self._spares and python == self._python else await self._make(python)
         self._processes.add(process)
-        if self._mounts:
-            await asyncio.to_thread(stage, self._mounts, process.cwd)
+        if self._files.is_any:
+            await self._show_files(process)
         if not self._spares and (self._refill is None or self._refill.done()):
             self._refill = asyncio.create_task(self._add_spare())
         return process
+
+    async def _show_files(self, process: SupervisedProcess) -> None:
+        try:
+            await asyncio.to_thread(self._files.show, process.cwd)
+        except BaseException:
+            await process.discard()
+            raise
 
     async def _add_spare(self) -> None:
         try:
@@ -160,9 +171,11 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
 
     async def _make(self, python: Python) -> SupervisedProcess:
         spawner = running_spawner(python) or await asyncio.to_thread(spawner_for, python)
-        process = SupervisedProcess(spawner)
+        process, folder = SupervisedProcess(spawner), self._files.make_folder()
         try:
-            await process.start(make_workspace(self._workspace_root), self._env, self._environment.folders)
+            if self._files.is_any:
+                process.keep_output(f"{folder}/output")
+            await process.start(folder, self._env, self._environment.folders, keeps_folder=self._files.is_any)
         except OSError as e:
             raise SandboxCrashed("the process that forks guests died", hint="run the action again") from e
         return process
@@ -173,6 +186,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
             if process.is_stranded:
                 process.close()
         self._processes = {process for process in self._processes if not process.is_closed}
+        self._running = {execution for execution in self._running if not execution.is_stranded}
         if self._refill is not None and self._refill.get_loop().is_closed():
             self._refill = None
 

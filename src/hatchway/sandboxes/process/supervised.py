@@ -157,7 +157,7 @@ class Supervised:
         self._close_theirs()
         os.close(self._control)
         if self._loop is None and self.cwd:
-            _remove_empty(self.cwd)  # a spare: its supervisor does that too, unless the spawner died before
+            remove_tree(self.cwd)  # a spare: its supervisor does that too, unless the spawner died before
         if self._gone is not None and not self._gone.done() and not self.is_stranded:
             self._gone.set_result(None)
 
@@ -264,6 +264,14 @@ class SupervisedProcess(Supervised):
         else:
             await super().wait_gone()
 
+    async def discard(self) -> None:
+        """Kill it and leave nothing of it, files that nobody took included."""
+        self.kill()
+        await self.wait_gone()
+        if self.output is not None:
+            self.output.close()
+            await self.wait_gone()
+
     def close(self) -> None:
         """As `Supervised.close`."""
         if not self._is_closed:
@@ -296,13 +304,6 @@ def _descriptors() -> tuple[list[int], list[int]]:
 def _no_pipes(e: OSError) -> SandboxUnavailable:
     reason = os.strerror(e.errno or 0)
     return SandboxUnavailable(f"no pipes for another process: {reason}", hint="raise the limit: ulimit -n")
-
-
-def _remove_empty(folder: str) -> None:
-    try:
-        os.rmdir(folder)
-    except OSError:
-        pass  # already gone
 
 
 def death_of(status: int, reason: str) -> Death:
