@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from hatchway import CodeMode
 from hatchway.core.errors import InvalidSetting, SandboxCrashed, SandboxUnavailable
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
+from hatchway.sandboxes.container import ContainerSandbox
 from hatchway.sandboxes.jail import JailSandbox
+from hatchway.sandboxes.monty import MontySandbox
 from hatchway.sandboxes.process import ProcessSandbox
 
 pytestmark = pytest.mark.anyio
@@ -20,10 +23,16 @@ HINT = "open a new session; what this one had (names, imports, files) is lost"
 Make = Callable[..., CodeSandbox]
 
 
-@pytest.fixture(params=["process", "jail"])
+@pytest.fixture(params=["process", "jail", "monty", "container"])
 def make(request: pytest.FixtureRequest) -> Make:
-    if request.param == "process":
-        return ProcessSandbox
+    match request.param:
+        case "process":
+            return ProcessSandbox
+        case "monty":
+            return MontySandbox
+        case "container":
+            request.getfixturevalue("docker_engine")
+            return partial(ContainerSandbox, spares=0)
     if (seen := JailSandbox.probe()).state != "usable":
         pytest.skip(f"{seen.reason} {seen.hint}")
     return JailSandbox

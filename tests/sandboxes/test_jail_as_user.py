@@ -1,4 +1,4 @@
-"""The jail's tests again, as an ordinary user: no cgroup to be had, one uid in the map, no power over anything."""
+"""The jail's tests, and those of files, again as an ordinary user: no cgroup to be had, one uid in the map, no power over anything."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ if os.geteuid() != 0:
     pytest.skip("these tests run as an ordinary user already", allow_module_level=True)
 
 SUITES = [
-    "",
-    "_files",
-    "_limits",
-    "_ends",
-    "_landlock",
-    "_paths",
-    "_commands",
-    "_packages",
-    "_displays",
-    "_ipython",
-    "_network",
-    "_network_attacks",
+    "jail",
+    "jail_files",
+    "jail_limits",
+    "jail_ends",
+    "jail_landlock",
+    "jail_paths",
+    "jail_commands",
+    "jail_packages",
+    "jail_displays",
+    "jail_ipython",
+    "jail_network",
+    "jail_network_attacks",
+    "files_everywhere",
 ]
 
 
@@ -42,7 +43,7 @@ def test_as_an_ordinary_user(name: str) -> None:
         python = f"/usr/bin/python3.{sys.version_info.minor}"
         if not os.path.exists(python):
             pytest.skip(f"{real} is closed to other users, and there is no {python}")
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"{HERE}/test_jail{name}.py"]
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"{HERE}/test_{name}.py"]
     path = os.pathsep.join([str(HERE.parents[1] / "src"), sysconfig.get_paths()["purelib"]])
     done = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""Files in Monty: what is granted can be read, nothing can be written, nothing else can be reached."""
+"""Files in Monty: what is granted can be read and not changed, nothing else can be reached."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ async def test_granted_files_can_be_read(sandbox: MontySandbox) -> None:
         from pathlib import Path
         with open("/data/rows.csv") as f:
             text = f.read()
-        [text, Path("/data/deep/raw.bin").read_bytes(), sorted(os.listdir("/data/deep")), open("notes.txt").read(),
-         Path("/input/notes.txt").read_text(), os.getcwd(), Path("/data/none").exists(), os.path.isdir("/data")]
+        [text, Path("/data/deep/raw.bin").read_bytes(), sorted(os.listdir("/data/deep")),
+         open("input/notes.txt").read(), Path("/input/notes.txt").read_text(), os.getcwd(),
+         Path("/data/none").exists(), os.path.isdir("/data")]
     """
     assert (await run(sandbox, code)).output == [
-        "id,name\n1,añ\n", b"\x00\xff", ["raw.bin"], "noted", "noted", "/input", False, True,
+        "id,name\n1,añ\n", b"\x00\xff", ["raw.bin"], "noted", "noted", "/", False, True,
     ]  # fmt: skip
 
 
@@ -64,7 +65,7 @@ async def test_nothing_can_be_written(sandbox: MontySandbox, host: Path) -> None
         "import pathlib\npathlib.Path('/data/rows.csv').unlink()",
         "import pathlib\npathlib.Path('/data/new').mkdir()",
         "import os\nos.rename('/data/rows.csv', '/data/other.csv')",
-        "open('notes.txt', 'w')",
+        "open('input/notes.txt', 'w')",
         "open('/input/new.txt', 'w')",
         "import pathlib\npathlib.Path('/input/notes.txt').write_text('x')",
         "import pathlib\npathlib.Path('/input/notes.txt').unlink()",
@@ -99,16 +100,16 @@ async def test_without_grants_there_are_no_files() -> None:
 
 async def test_a_workspace_is_seen_as_input(host: Path) -> None:
     async with MontySandbox(workspace_root=host / "data") as sandbox:
-        assert (await run(sandbox, "open('rows.csv').readline()")).output == "id,name\n"
+        assert (await run(sandbox, "open('input/rows.csv').readline()")).output == "id,name\n"
         assert (await run(sandbox, "open('/input/deep/raw.bin', 'rb').read()")).output == b"\x00\xff"
 
 
 async def test_a_file_is_read_as_it_is_now(sandbox: MontySandbox, host: Path) -> None:
-    assert (await run(sandbox, "open('notes.txt').read()")).output == "noted"
+    assert (await run(sandbox, "open('input/notes.txt').read()")).output == "noted"
     (host / "notes.txt").write_text("changed")
-    assert (await run(sandbox, "open('notes.txt').read()")).output == "changed"
+    assert (await run(sandbox, "open('input/notes.txt').read()")).output == "changed"
     (host / "notes.txt").unlink()
-    told = await error(sandbox, "open('notes.txt').read()")
+    told = await error(sandbox, "open('input/notes.txt').read()")
     assert told == "OSError: [Errno 2] cannot be read: '/input/notes.txt'"
     assert str(host) not in told
 
@@ -118,9 +119,11 @@ async def test_files_are_there_in_sessions_and_after_a_restore(
 ) -> None:
     monkeypatch.setenv("HATCHWAY_KEY_FILE", str(tmp_path / "signing.key"))
     async with sandbox.session() as session:
-        await run(session, "def read():\n    return open('notes.txt').read()")
+        await run(session, "def read():\n    return open('input/notes.txt').read()")
         assert (await run(session, "read()")).output == "noted"
-    async with started(sandbox, "ask()\nopen('notes.txt').read() + open('/data/rows.csv').read(2)", ["ask"]) as waiting:
+    async with started(
+        sandbox, "ask()\nopen('input/notes.txt').read() + open('/data/rows.csv').read(2)", ["ask"]
+    ) as waiting:
         await next_call(waiting)
         await next_waiting(waiting)
         checkpoint = waiting.dump()

@@ -9,6 +9,9 @@ from typing import Protocol
 
 from hatchway.core.errors import InvalidSetting, SandboxUnavailable
 
+GONE = "the session is gone: its interpreter died or was killed"
+HINT = "open a new session; what this one had (names, imports, files) is lost"
+
 
 class Evictable(Protocol):
     """A session that can be put to an end while nothing runs in it."""

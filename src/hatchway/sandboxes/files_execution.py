@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hatchway.core.calls import FunctionCall, Waiting
 from hatchway.core.errors import CodeExecutionError, CodeLimitError, HatchwayError, SandboxCrashed
@@ -13,9 +13,11 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.sandbox import OnDisplay
-from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.guest_process import GuestOutput, GuestProcess
 from hatchway.sandboxes.repeatable import Repeatable
+
+if TYPE_CHECKING:
+    from hatchway.sandboxes.guest_execution import GuestExecution
 
 End = ExecutionResult | HatchwayError
 
@@ -27,6 +29,19 @@ def with_files(
     if process.output is None:
         return execution
     return FilesExecution(execution, process, process.output, limits, is_session=is_session)
+
+
+class Mortal(Protocol):
+    """Something that code runs in."""
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it takes no more actions."""
+        ...
+
+    async def wait_gone(self) -> None:
+        """Until nothing of it writes any more."""
+        ...
 
 
 class FilesExecution(Repeatable):
@@ -41,7 +56,7 @@ class FilesExecution(Repeatable):
     """
 
     def __init__(
-        self, execution: GuestExecution, process: GuestProcess, output: GuestOutput, limits: Limits, *, is_session: bool
+        self, execution: Repeatable, process: Mortal, output: GuestOutput, limits: Limits, *, is_session: bool
     ) -> None:
         self._execution, self._process, self._output = execution, process, output
         self._limits, self._is_session = limits, is_session
@@ -66,6 +81,11 @@ class FilesExecution(Repeatable):
         if self._end is not None:
             return _told(self._end)
         return None if self._execution.is_over else self._execution.poll()
+
+    @property
+    def is_over(self) -> bool:
+        """As `Repeatable` says."""
+        return self._execution.is_over
 
     def watch_displays(self, on_display: OnDisplay) -> None:
         """As the contract says."""

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from hatchway.core.errors import SandboxCrashed
+from hatchway.core.errors import CodeLimitError, SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
+from hatchway.sandboxes.eviction import GONE, HINT
 from hatchway.sandboxes.files_execution import FilesExecution, with_files
 from hatchway.sandboxes.guest_execution import GuestExecution
 from hatchway.sandboxes.guest_process import GuestProcess
 from hatchway.sandboxes.ipython import start_ipython
 from hatchway.sandboxes.past import Past
 from hatchway.sandboxes.replay import replayed
-
-GONE = "the session is gone: its interpreter died or was killed"
-HINT = "open a new session; what this one had (names, imports, files) is lost"
 
 
 class GuestSession(CodeSession):
@@ -65,6 +64,9 @@ class GuestSession(CodeSession):
             ReplayDiverged, CheckpointRefused: One of them went another way.
         """
         await self._past.repeat(actions, self._begin)
+        if actions and self._process.output is not None:
+            with suppress(CodeLimitError):  # what was too much then is so now
+                await self._process.output.collected(actions[-1].limits)
 
     async def dump(self) -> bytes | None:
         """As the contract says: what its actions said and were told, to be run again."""

@@ -14,6 +14,11 @@ class Repeatable(CodeExecution):
 
     is_dump_exact = False
 
+    @property
+    @abstractmethod
+    def is_over(self) -> bool:
+        """Whether the action has ended."""
+
     @abstractmethod
     def recording(self) -> Recording | None:
         """The action with what was said so far; None where nobody wrote it down, or it is too much."""

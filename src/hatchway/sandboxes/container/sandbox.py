@@ -23,6 +23,7 @@ from hatchway.sandboxes.container.quota import Quota
 from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.guest_sandbox import GuestSandbox
 from hatchway.sandboxes.probing import added, probed
+from hatchway.sandboxes.shown_files import PLACES, check_there
 
 SPARES = 2
 PROBE_SECONDS = 20.0
@@ -79,14 +80,15 @@ class ContainerSandbox(GuestSandbox[ContainerProcess]):
     ) -> None:
         super().__init__(Sessions(idle_seconds=session_idle_seconds, most=max_sessions))
         self.network = NetworkRules.of(allowed_domains, denied_domains)
-        mounts = _mounts(workspace_root, file_mounts)
+        self._mounts = mounts = _mounts(workspace_root, file_mounts)
         self._image, self._hash_seed = image, str(default_hash_seed())
         environment = {"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", **(env or {}), HASH_SEED: self._hash_seed}
         policy = ContainerPolicy(
             engine=engine, image=image, cpus=cpus, user=user, runtime=runtime, mounts=mounts, environment=environment
         )
         self.tier: Tier = "container"
-        self.constraints = CodeConstraints(displays=True, additional_instructions=PACKAGES.format(image))
+        told = f"{PACKAGES.format(image)}\n{PLACES}" if mounts else PACKAGES.format(image)
+        self.constraints = CodeConstraints(displays=True, additional_instructions=told)
         self._pool = Pool(Engine(engine), policy, spares, has_output=bool(mounts))
 
     @property
@@ -113,6 +115,8 @@ class ContainerSandbox(GuestSandbox[ContainerProcess]):
         return probed(lambda: _probe(cls))
 
     async def _take(self, limits: Limits, facts: Mapping[str, str]) -> ContainerProcess:
+        for mount in self._mounts:
+            check_there(Path(mount.host_path))
         return await self._pool.take(Quota.of(limits), facts.get("hash_seed", ""))
 
 

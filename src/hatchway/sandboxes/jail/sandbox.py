@@ -31,6 +31,7 @@ from hatchway.sandboxes.packages.environment import environment_of
 from hatchway.sandboxes.packages.existing import site_packages
 from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.probing import added, probed
+from hatchway.sandboxes.shown_files import PLACES
 
 SPARES = 4
 OTHERS = 4
@@ -119,7 +120,9 @@ class JailSandbox(GuestSandbox[JailedProcess]):
             network=has_sockets,
             packages=self._environment.names,
             displays=True,
-            additional_instructions=PROXIED if has_sockets else "",
+            additional_instructions="\n".join(
+                [*([PROXIED] if has_sockets else []), *([PLACES] if self._launch.has_files else [])]
+            ),
         )
 
     @property

@@ -36,6 +36,8 @@ class Checkpoint:
     stdout: str
     stderr: str
     feed: int
+    files: Mapping[str, bytes]
+    """What it has left in `/output` so far."""
     repeat: tuple[bytes, int, Sequence[float]] | None = None
     """Where it can be run again: what it draws from (nobody but the key's owner reads it), how often it drew, and what
     it read from clocks since its last call."""
@@ -71,6 +73,8 @@ class SessionCheckpoint:
 
     limits: Limits
     feeds: int
+    files: Mapping[str, bytes]
+    """What its actions left in `/output`."""
 
     def sealed(self, vm: bytes) -> bytes:
         """The checkpoint as signed bytes."""
@@ -85,7 +89,7 @@ class SessionCheckpoint:
         """
         known, vm = _unseal(checkpoint, kind="session")
         with _shape_refused():
-            return cls(limits=Limits(**known["limits"]), feeds=known["feeds"]), vm
+            return cls(limits=Limits(**known["limits"]), feeds=known["feeds"], files=known["files"]), vm
 
 
 def _packed(call: FunctionCall) -> dict[str, Any]:

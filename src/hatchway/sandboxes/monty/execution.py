@@ -19,6 +19,7 @@ from hatchway.core.errors import (
 )
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Usage
+from hatchway.sandboxes.files_execution import FilesExecution
 from hatchway.sandboxes.monty import failures
 from hatchway.sandboxes.monty.checkpoint import Checkpoint
 from hatchway.sandboxes.monty.clock import RunClock
@@ -29,6 +30,7 @@ from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import Machine, Stop
 from hatchway.sandboxes.monty.offer import Offer
+from hatchway.sandboxes.monty.output import MontyOutput
 from hatchway.sandboxes.monty.printed import Printed
 from hatchway.sandboxes.monty.repeat import Repeat
 from hatchway.sandboxes.monty.source import Source
@@ -48,6 +50,8 @@ class Action:
     limits: Limits
     printed: Printed
     files: Files
+    output: MontyOutput | None
+    """Where it leaves files; None where none are granted."""
     environ: Mapping[str, str]
     is_session: bool = False
     """The worker is kept when the action ends."""
@@ -72,6 +76,8 @@ class MontyExecution(Repeatable):
         """Called once when the action has ended."""
         self._feed = before.feed if before else lease.feeds
         self._burst = 0
+        self.ended_at: float | None = None
+        """When it ended, by the clock of the event loop."""
         self._ending: ExecutionResult | HatchwayError | None = None
         self._end: ExecutionResult | HatchwayError | None = None
         self._came = Wakeup(asyncio.get_running_loop())
@@ -83,7 +89,8 @@ class MontyExecution(Repeatable):
             self._clock,
             self,
             environ=action.environ,
-            has_files=action.files.is_any,
+            output=action.output,
+            limits=action.limits,
             repeat=action.repeat,
         )
         if before or action.is_session:
@@ -103,7 +110,10 @@ class MontyExecution(Repeatable):
         names = {**action.offer.bindings(), **bindings}
         self._machine.feed(
             lambda: session.feed_start(
-                action.code, inputs=names, print_callback=action.printed, **action.files.feed_options()
+                action.code,
+                inputs=names,
+                print_callback=action.printed,
+                **action.files.feed_options(action.output, action.limits),
             )
         )
 
@@ -178,8 +188,18 @@ class MontyExecution(Repeatable):
             stdout=action.printed.stdout,
             stderr=action.printed.stderr,
             feed=self._feed,
+            files={} if action.output is None else action.output.kept(),
             repeat=None if action.repeat is None else (action.repeat.seed, action.repeat.drawn, action.repeat.reads),
         ).sealed(vm)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether its worker takes no more actions."""
+        return self._lease.is_over
+
+    async def wait_gone(self) -> None:
+        """Until its worker is back in the pool, or dead."""
+        await self._lease.given_back()
 
     async def cancel(self) -> None:
         """As the contract says."""
@@ -266,7 +286,7 @@ class MontyExecution(Repeatable):
         self._machine.halt()
         if isinstance(end, CodeExecutionError):
             end.stdout, end.stderr = self._action.printed.stdout, self._action.printed.stderr
-        self._ending = end
+        self._ending, self.ended_at = end, asyncio.get_running_loop().time()
         if is_stuck or isinstance(end, CodeTimeoutError) or _is_memory(end):
             self._lease.kill()
         if not self._action.is_session or self._lease.is_dead:
@@ -278,6 +298,21 @@ class MontyExecution(Repeatable):
         self._end = self._ending
         self.on_end(self)
         self._came.wake()
+
+
+def with_output(
+    execution: MontyExecution, output: MontyOutput | None, limits: Limits, *, is_session: bool
+) -> Repeatable:
+    """The execution, which hands back what it leaves in `/output` where there is one."""
+    if output is None:
+        return execution
+    return _MontyFiles(execution, execution, output, limits, is_session=is_session)
+
+
+class _MontyFiles(FilesExecution):
+    """As `FilesExecution`; what Monty is dumped as holds its files."""
+
+    is_dump_exact = True
 
 
 def _is_memory(end: ExecutionResult | HatchwayError) -> bool:

@@ -25,6 +25,8 @@ _SOURCE = re.compile(r'^  File "<python-input-(\d+)>"', re.MULTILINE)
 _UNSUPPORTED = "The monty syntax parser does not yet support "
 _NO_CALLBACK = "cannot suspend in this synchronous context"
 """A tool was handed to `map`, `sorted` or the like, which Monty runs in one go."""
+NO_SPACE = "[Errno 28] No space left on device"
+"""Told to code that makes more files than it may."""
 _KNOWN_INSIDE = frozenset(cast("tuple[str, ...]", get_args(pm.ExcType)))
 
 
@@ -78,6 +80,10 @@ def _raised(error: pm.MontyRuntimeError, limits: Limits, feed: int, has_run: boo
             return over("memory_bytes", f"the code took more than {limits.memory_bytes} bytes of memory")
         case RuntimeError() if message.startswith("suspension limit"):
             return over("calls", f"the code stopped too often for its limit of {limits.calls} calls")
+        case OSError() if message.startswith("disk write limit"):
+            return over("disk_bytes", _traceback(error, feed))
+        case OSError() if message == NO_SPACE:
+            return over("disk_files", _traceback(error, feed))
         case NotImplementedError() if message.startswith(_UNSUPPORTED) and not has_run and len(error.traceback()) == 1:
             return CodeSyntaxError(_traceback(error, feed), hint=SUBSET)
         case NotImplementedError() if message.endswith(_NO_CALLBACK):

@@ -1,4 +1,4 @@
-"""Files the code may read: directories through Monty's mounts, single files through a read-only tree of them."""
+"""Files of the code: directories through Monty's mounts, single files through a read-only tree of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any, NoReturn
 
 import pydantic_monty as pm
 
-from hatchway.core.grants import INPUT_ROOT, FileMount
+from hatchway.core.grants import FileMount
+from hatchway.core.limits import Limits
+from hatchway.sandboxes.monty.output import MontyOutput
+from hatchway.sandboxes.shown_files import check_there
 
 
 class Files:
-    """The mounts of one sandbox, opened when first used and shared by its executions. Nothing can be written.
+    """The mounts of one sandbox, opened when first used and shared by its executions.
 
     Args:
         mounts: Absolute host paths and where they appear.
@@ -27,15 +30,26 @@ class Files:
         """Whether there is anything to read."""
         return bool(self._mounts)
 
-    def feed_options(self) -> dict[str, Any]:
-        """The arguments that show the files to an action."""
+    def check(self) -> None:
+        """Open what is granted, if it is not yet.
+
+        Raises:
+            InvalidSetting: It is gone, or cannot be read.
+        """
         if self._mounts and self._opened is None:
             self._opened = self._open()
-        return dict(self._opened or {})
 
-    def load_options(self) -> dict[str, Any]:
+    def feed_options(self, output: MontyOutput | None, limits: Limits) -> dict[str, Any]:
+        """The arguments that show the files, and the action's own `/output`, to an action."""
+        if output is None:
+            return {}
+        self.check()
+        opened = dict(self._opened or {})
+        return {**opened, "mount": [*opened["mount"], output.mount(limits)]}
+
+    def load_options(self, output: MontyOutput | None, limits: Limits) -> dict[str, Any]:
         """The arguments that show the files to a restored action, whose working directory is in the dump."""
-        return {name: value for name, value in self.feed_options().items() if name != "cwd"}
+        return {name: value for name, value in self.feed_options(output, limits).items() if name != "cwd"}
 
     def close(self) -> None:
         """Give the directories back."""
@@ -44,10 +58,12 @@ class Files:
         self._opened = None
 
     def _open(self) -> dict[str, Any]:
+        for m in self._mounts:
+            check_there(Path(m.host_path))
         directories = [m for m in self._mounts if Path(m.host_path).is_dir()]
         files = [m for m in self._mounts if not Path(m.host_path).is_dir()]
         mounts = [pm.MountDir(host_path=m.host_path, virtual_path=m.mount_path, mode="read-only") for m in directories]
-        return {"mount": mounts, "os": _ReadOnly(files), "cwd": str(INPUT_ROOT)}
+        return {"mount": mounts, "os": _ReadOnly(files), "cwd": "/"}
 
 
 class _ReadOnly(pm.OSAccess):

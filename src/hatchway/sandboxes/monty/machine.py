@@ -13,10 +13,12 @@ from typing import Any, Protocol
 
 import pydantic_monty as pm
 
+from hatchway.core.limits import Limits
 from hatchway.sandboxes.monty import system
 from hatchway.sandboxes.monty.clock import RunClock
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.offer import Offer
+from hatchway.sandboxes.monty.output import MontyOutput
 from hatchway.sandboxes.monty.repeat import Repeat
 
 LATER: pm.ExternalFuture = {"future": ...}
@@ -65,7 +67,8 @@ class Machine:
         offer: What names stand for.
         clock: Runs while the worker has the turn or the code sleeps.
         environ: The environment variables of the code.
-        has_files: Whether there are mounts to look into.
+        output: Where the code leaves files; None where there are no files at all.
+        limits: How many of them there may be.
         repeat: Answers clocks and randomness of an action that can be run again.
         driver: Told what happens.
     """
@@ -78,11 +81,12 @@ class Machine:
         driver: Driver,
         *,
         environ: Mapping[str, str],
-        has_files: bool,
+        output: MontyOutput | None,
+        limits: Limits,
         repeat: Repeat | None = None,
     ) -> None:
         self._lease, self._offer, self._clock, self._driver = lease, offer, clock, driver
-        self._environ, self._has_files, self._repeat = environ, has_files, repeat
+        self._environ, self._output, self._limits, self._repeat = environ, output, limits, repeat
         self._stop: Stop | None = None
         self._number: int | None = None  # of the call at which the code stands, if it stands at one
         self._sleepers: dict[int, asyncio.TimerHandle] = {}
@@ -194,12 +198,14 @@ class Machine:
             return self._sleep(stop)
         answer = self._repeat.answer(stop) if self._repeat is not None else None
         if answer is None:
-            answer = system.answer(stop, self._environ, has_files=self._has_files)
+            answer = system.answer(stop, self._environ, has_files=self._output is not None)
+        if answer is None and self._output is not None:
+            answer = self._output.refusal(str(stop.function_name), self._limits)
         if answer is not None:
             self._go_on_or_stand(stop, answer)
         else:
             self._count_own()
-            self.feed(stop.resume_auto if self._has_files else stop.resume_not_handled)
+            self.feed(stop.resume_auto if self._output is not None else stop.resume_not_handled)
 
     def _sleep(self, stop: pm.FunctionSnapshot) -> None:
         self._clock.be_strict()

@@ -17,17 +17,20 @@ from hatchway.core.grants import FileMount
 from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording, guest_seed
 from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
+from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.monty import pool, system
 from hatchway.sandboxes.monty.checkpoint import Checkpoint, SessionCheckpoint
-from hatchway.sandboxes.monty.execution import Action, MontyExecution
+from hatchway.sandboxes.monty.execution import Action, MontyExecution, with_output
 from hatchway.sandboxes.monty.files import Files
 from hatchway.sandboxes.monty.inward import into_guest
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.machine import Stop
 from hatchway.sandboxes.monty.offer import Offer
+from hatchway.sandboxes.monty.output import MontyOutput
 from hatchway.sandboxes.monty.printed import Printed
 from hatchway.sandboxes.monty.repeat import Repeat
 from hatchway.sandboxes.monty.session import MontySession
+from hatchway.sandboxes.repeatable import Repeatable
 from hatchway.sandboxes.replay import replayed, run_to_end
 
 T = TypeVar("T")
@@ -43,31 +46,39 @@ class Runtime:
     Args:
         mounts: What the code may read.
         environ: The environment variables of the code.
+        places: How many sessions may be open, and for how long.
     """
 
-    def __init__(self, mounts: Sequence[FileMount], environ: Mapping[str, str]) -> None:
+    def __init__(self, mounts: Sequence[FileMount], environ: Mapping[str, str], places: Sessions) -> None:
         self._files = Files(mounts)
+        self._places = places
+        self._outputs: set[MontyOutput] = set()
+        self._removing: set[asyncio.Future[None]] = set()
         self._environ = dict(environ)
         self._executions: set[MontyExecution] = set()
         self._sessions: set[MontySession] = set()
 
     async def execute(
         self, code: str, functions: Functions, inputs: Mapping[str, Any], limits: Limits, on_output: OnOutput | None
-    ) -> MontyExecution:
+    ) -> Repeatable:
         """Start code in a fresh interpreter."""
         bindings = _bindings(inputs, limits)
+        output = self._new_output()
         lease = await (await pool.join(self)).lease(_machine_limits(limits))
-        return self._begin(lease, self._action(code, functions, limits, on_output), bindings)
+        execution = self._begin(lease, self._action(code, functions, limits, on_output, output=output), bindings)
+        return with_output(execution, output, limits, is_session=False)
 
     async def replay(self, recording: Recording, on_output: OnOutput | None) -> CodeExecution:
         """A recorded action, led to where it stood."""
 
-        async def start(on_output: OnOutput | None) -> MontyExecution:
+        async def start(on_output: OnOutput | None) -> Repeatable:
             bindings = _bindings(recording.inputs, recording.limits)
-            repeat = _repeat(recording)
+            repeat, output = _repeat(recording), self._new_output()
             lease = await (await pool.join(self)).lease(_machine_limits(recording.limits), policy=repeat.policy)
-            action = self._action(recording.code, recording.functions, recording.limits, on_output, repeat=repeat)
-            return self._begin(lease, action, bindings)
+            action = self._action(
+                recording.code, recording.functions, recording.limits, on_output, repeat=repeat, output=output
+            )
+            return with_output(self._begin(lease, action, bindings), output, recording.limits, is_session=False)
 
         return await replayed(recording, start, on_output)
 
@@ -85,7 +96,7 @@ class Runtime:
         """Check code against stubs without running it."""
         await (await pool.join(self)).checks.check(code, stubs)
 
-    async def restore(self, checkpoint: bytes, on_output: OnOutput | None) -> MontyExecution | None:
+    async def restore(self, checkpoint: bytes, on_output: OnOutput | None) -> Repeatable | None:
         """The execution of a checkpoint; None when it is refused."""
         try:
             before, vm = Checkpoint.unsealed(checkpoint)
@@ -95,17 +106,19 @@ class Runtime:
         repeat = (
             None if before.repeat is None else Repeat(before.repeat[0], drawn=before.repeat[1], reads=before.repeat[2])
         )
-        action = self._made(before.code, Offer(before.styles), before.limits, printed, repeat=repeat)
+        output = self._new_output(before.files)
+        action = self._made(before.code, Offer(before.styles), before.limits, printed, repeat=repeat, output=output)
         policy = system.POLICY if repeat is None else repeat.policy
         lease = await (await pool.join(self)).lease({"max_suspensions": _NO_LIMIT}, policy=policy)
-        load = partial(lease.session.load_snapshot, vm, print_callback=printed, **self._files.load_options())
+        options = self._files.load_options(output, before.limits)
+        load = partial(lease.session.load_snapshot, vm, print_callback=printed, **options)
         stop = await _loaded(lease, load)
         if not isinstance(stop, Stop):
             await lease.dropped()
             return None
         execution = self._kept(MontyExecution(action, lease, before=before))
         execution.stand_at(stop)
-        return execution
+        return with_output(execution, output, before.limits, is_session=False)
 
     @asynccontextmanager
     async def session(self, limits: Limits) -> AsyncGenerator[MontySession]:
@@ -127,7 +140,7 @@ class Runtime:
             yield None
             return
         lease.feeds = before.feeds
-        async with self._open(lease, before.limits) as session:
+        async with self._open(lease, before.limits, before.files) as session:
             yield session
 
     async def aclose(self) -> None:
@@ -136,15 +149,22 @@ class Runtime:
             *[execution.abandon(SandboxCrashed(_CLOSED)) for execution in tuple(self._executions)],
             *[session.aclose() for session in tuple(self._sessions)],
         )
+        for output in tuple(self._outputs):
+            output.close()
+        await asyncio.gather(*self._removing)
         self._files.close()
         await pool.leave(self)
 
     @asynccontextmanager
-    async def _open(self, lease: Lease, limits: Limits) -> AsyncGenerator[MontySession]:
-        session = MontySession(lease, limits, self._start_in_session)
+    async def _open(
+        self, lease: Lease, limits: Limits, files: Mapping[str, bytes] | None = None
+    ) -> AsyncGenerator[MontySession]:
+        session = MontySession(lease, limits, self._start_in_session, self._new_output(files, is_given=True))
         self._sessions.add(session)
         try:
-            yield session
+            async with self._places.place() as hold:
+                hold(session)
+                yield session
         finally:
             await asyncio.shield(session.aclose())
             self._sessions.discard(session)
@@ -158,11 +178,27 @@ class Runtime:
         inputs: Mapping[str, Any],
         limits: Limits,
         on_output: OnOutput | None,
+        output: MontyOutput | None,
         repeat: Repeat | None = None,
     ) -> MontyExecution:
         bindings = _bindings(inputs, limits)
-        action = self._action(code, functions, limits, on_output, is_session=True, repeat=repeat)
+        action = self._action(code, functions, limits, on_output, is_session=True, repeat=repeat, output=output)
         return self._begin(lease, action, bindings)
+
+    def _new_output(self, files: Mapping[str, bytes] | None = None, *, is_given: bool = False) -> MontyOutput | None:
+        """A place for the files of an action, where files are granted at all."""
+        if not self._files.is_any:
+            return None
+        self._files.check()
+        output = MontyOutput(self._on_removing)
+        self._outputs.add(output)
+        output.put(files or {}, is_given=is_given)
+        return output
+
+    def _on_removing(self, output: MontyOutput, removing: asyncio.Future[None]) -> None:
+        self._outputs.discard(output)
+        self._removing.add(removing)
+        removing.add_done_callback(self._removing.discard)
 
     def _begin(self, lease: Lease, action: Action, bindings: Mapping[str, Any]) -> MontyExecution:
         execution = self._kept(MontyExecution(action, lease))

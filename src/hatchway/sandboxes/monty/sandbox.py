@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hatchway.core.errors import InvalidSetting, MissingExtra
-from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts
+from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts, as_workspace
 from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.recording import Recording
 from hatchway.core.results import Tier
 from hatchway.core.sandbox import Availability, CodeExecution, CodeSandbox, CodeSession, Functions, OnOutput
+from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.monty.constraints import MONTY
 from hatchway.sandboxes.monty.probe import INSTALL, probe
+from hatchway.sandboxes.shown_files import PLACES
 
 if TYPE_CHECKING:
     from hatchway.sandboxes.monty.runtime import Runtime
@@ -30,8 +33,10 @@ class MontySandbox(CodeSandbox):
     a hole in the interpreter leads nowhere; the tier is `language` all the same.
 
     Args:
-        file_mounts: Files and directories the code may read. Nothing can be written.
-        workspace_root: A directory the code may read as `/input`.
+        file_mounts: Files and directories the code may read. Turns `/output` on, whose files come back.
+        workspace_root: A directory the code may read as `/input`; also turns `/output` on.
+        session_idle_seconds: A session without an action for so long is evicted; None never does.
+        max_sessions: Sessions open at one time; past it the one that was idle longest is evicted. None sets no limit.
         env: The environment variables of the code; none of the host's are there.
         allowed_domains: What the code may reach by `fetch`; nothing by default.
         denied_domains: What it may not reach, whatever is allowed.
@@ -49,15 +54,22 @@ class MontySandbox(CodeSandbox):
         *,
         file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
+        session_idle_seconds: float | None = None,
+        max_sessions: int | None = None,
         env: Mapping[str, str] | None = None,
         allowed_domains: Iterable[AllowedDomainInput] = (),
         denied_domains: Iterable[str] = (),
     ) -> None:
         self.network = NetworkRules.of(allowed_domains, denied_domains)
         self._mounts = as_file_mounts(file_mounts)
-        if workspace_root is not None:
-            self._mounts += as_file_mounts([(Path(workspace_root), str(INPUT_ROOT))])
+        if (workspace := as_workspace(workspace_root)) is not None:
+            self._mounts += (FileMount(workspace, str(INPUT_ROOT)),)
         _check_apart(self._mounts)
+        if self._mounts:
+            self.constraints = replace(
+                MONTY, additional_instructions=f"{MONTY.additional_instructions}\n{PLACES}".strip()
+            )
+        self._places = Sessions(idle_seconds=session_idle_seconds, most=max_sessions)
         self._env = dict(env or {})
         self._running: Runtime | None = None
 
@@ -133,7 +145,7 @@ class MontySandbox(CodeSandbox):
     async def _runtime(self) -> Runtime:
         if self._running is None:
             made = await asyncio.to_thread(_runtime_class)  # the import takes longer than the loop may stand still
-            self._running = self._running or made(self._mounts, self._env)
+            self._running = self._running or made(self._mounts, self._env, self._places)
         return self._running
 
 
@@ -167,3 +179,11 @@ def _check_apart(mounts: Sequence[FileMount]) -> None:
         for other in directories[:index]:
             if one.is_relative_to(other) or other.is_relative_to(one):
                 raise InvalidSetting(f"the mounts {other} and {one} overlap: mount the outer one only")
+    for file in mounts:
+        for folder in mounts:
+            is_inside = PurePosixPath(folder.mount_path) in PurePosixPath(file.mount_path).parents
+            if is_inside and not Path(file.host_path).is_dir():
+                raise InvalidSetting(
+                    f"Monty cannot show the file {file.mount_path} inside the directory {folder.mount_path}",
+                    hint="mount it elsewhere, or use sandbox='jail', which lays mounts over each other",
+                )
