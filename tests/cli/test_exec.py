@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -151,6 +152,41 @@ def test_ctrl_c_ends_a_run_and_a_question(hatchway: Any, at_terminal: Any) -> No
     assert (spinning.end(), asking.end()) == (130, 130)
     assert "Interrupted." in spinning.text
     assert "Traceback" not in spinning.text + asking.text
+
+
+def test_after_ctrl_c_the_run_goes_on_by_the_command_that_was_told(hatchway: Any, at_terminal: Any) -> None:
+    """The tool is done once; what is told can be typed as it stands."""
+    code = "kept = note('x')\nprint('standing')\nimport os, time\nwhile not os.path.exists(GO): time.sleep(0.05)\nkept"
+    hatchway.file("notes.py", "def note(text: str) -> str:\n    open('noted', 'a').write(text)\n    return text")
+    go = str(hatchway.cwd / "go")
+    file = hatchway.file("a.py", f"GO = {go!r}\n{code}")
+    standing = at_terminal("exec", file, "--sandbox", "process", "--tools", "notes.py", "--timeout", "100")
+    standing.wait_for("standing")
+    standing.type("\x03")
+    assert standing.end() == 130
+    (told,) = [line for line in standing.text.splitlines() if line.startswith("hatchway resume ")]
+    Path(go).touch()
+    resumed = hatchway(*told.split()[1:])
+    assert (resumed.stdout.splitlines()[-1], resumed.returncode) == ("'x'", 0)
+    assert Path(go).with_name("noted").read_text() == "x"
+
+
+def test_ctrl_c_without_a_journal_tells_no_command(hatchway: Any, at_terminal: Any) -> None:
+    spinning = at_terminal("exec", hatchway.file("a.py", "print('spinning')\nwhile True:\n    pass"), "--no-journal")
+    spinning.wait_for("spinning")
+    spinning.type("\x03")
+    assert spinning.end() == 130
+    assert "hatchway resume" not in spinning.text
+
+
+@pytest.mark.parametrize("journal", [("--no-journal",), ()])
+def test_a_sandbox_that_is_not_there_is_told_once(hatchway: Any, journal: tuple[str, ...]) -> None:
+    code = hatchway.file("a.py", "1")
+    ran = hatchway("exec", code, "--sandbox", "container", *journal, PATH="/nowhere")
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert ran.stderr.count("Error: ") == 1
+    assert ran.stderr.count("docker") <= 2
+    assert len(ran.stderr.splitlines()) == 2
 
 
 PICTURE = """

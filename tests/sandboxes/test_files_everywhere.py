@@ -297,6 +297,23 @@ def test_path_rules_are_the_jails(name: str) -> None:
     )
 
 
+async def test_a_pipe_nobody_reads_is_an_error_as_under_plain_python(make: Make) -> None:
+    if make is MontySandbox:
+        pytest.skip("Monty has no pipes")
+    code = """
+import os
+read, write = os.pipe()
+os.close(read)
+try:
+    os.write(write, b'x')
+except BrokenPipeError:
+    told = 'broken'
+told
+"""
+    async with make() as sandbox:
+        assert (await ended(sandbox, code)).output == "broken"
+
+
 async def ended(runs: Any, code: str) -> ExecutionResult:
     result = await (await runs.execute(code)).next()
     assert isinstance(result, ExecutionResult)

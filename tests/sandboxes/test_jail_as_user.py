@@ -1,4 +1,4 @@
-"""The jail's tests, and those of files, again as an ordinary user: no cgroup to be had, one uid in the map, no power over anything."""
+"""The jail's tests, and those of files, again as an ordinary user: no cgroup, one uid in the map, no power."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def exec_(
 
     pictures = Pictures(images)
     report = JsonReport(pictures) if as_json else TextReport(pictures)
-    with report, next_commands(journal, tools, packages):
+    with report, next_commands(journal, tools, packages, run_id=lambda: "" if no_journal else report.standing):
         code = _source(file)
         offered = offered_tools(tools)
         where = granted_sandbox(sandbox, packages, image=image, engine=engine)

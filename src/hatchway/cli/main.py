@@ -69,8 +69,8 @@ class LazyGroup(click.Group):
         """Run the subcommand; an error of ours is a message and an exit code, not a traceback."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("\nInterrupted.", err=True)
+        except KeyboardInterrupt as e:
+            click.echo("\n".join(["\nInterrupted.", *map(str, e.args)]), err=True)
             ctx.exit(130)
         except HatchwayError as e:
             from hatchway.cli.display import neutral

@@ -34,6 +34,8 @@ class Report(ABC):
 
     exit = Exit.DONE
     """How the run ended, as far as is known."""
+    standing = ""
+    """The run that has begun and not ended."""
 
     def __enter__(self) -> Report:
         return self
@@ -44,6 +46,13 @@ class Report(ABC):
 
     def take(self, event: AgentEvent) -> None:
         """One event."""
+        match event:
+            case RunStarted(run_id=run_id):
+                self.standing = run_id
+            case CodeExecutionOutput() | RunFailed(error=CodeExecutionError()):
+                self.standing = ""
+            case _:
+                pass
         if isinstance(event, RunFailed):
             if not isinstance(event.error, CodeExecutionError):
                 return  # the host failed: that is raised too, and the command line tells it

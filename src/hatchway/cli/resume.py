@@ -79,7 +79,11 @@ def resume(
 
     pictures = Pictures(images)
     report = JsonReport(pictures) if as_json else TextReport(pictures)
-    with report, next_commands(journal, tools, packages), open_journal(journal) as opened:
+    with (
+        report,
+        next_commands(journal, tools, packages, run_id=lambda: report.standing),
+        open_journal(journal) as opened,
+    ):
         found = find_run(opened, run)
         for event in opened.events(found.run_id):
             if as_json or isinstance(event, CallStarted):  # what a call was made with is told with its outcome
@@ -88,6 +92,7 @@ def resume(
             if not as_json:
                 _tell_end(opened, found, report)
         else:
+            report.standing = found.run_id
             where = granted_sandbox(sandbox or found.sandbox, packages, image=image, engine=engine)
             asyncio.run(_go_on(where, offered_tools(tools), opened, found, _known(ran, not_run), report, yes=yes))
     ctx.exit(report.exit)

@@ -100,8 +100,18 @@ def witnessed(answer: str) -> Ran | NotRun | None:
 
 
 @contextmanager
-def next_commands(journal: str, tools: Sequence[str], packages: Sequence[str] = ()) -> Generator[None]:
-    """Tell whoever finds a run standing what to type, with the options of this very command."""
+def next_commands(
+    journal: str,
+    tools: Sequence[str],
+    packages: Sequence[str] = (),
+    *,
+    run_id: Callable[[], str] = str,
+) -> Generator[None]:
+    """Tell whoever finds a run standing what to type, with the options of this very command.
+
+    Args:
+        run_id: The run that stands in the journal if this command is interrupted now; empty when none does.
+    """
     same = [word for tool in tools for word in ("--tools", tool)]
     same += [word for package in packages for word in ("--packages", package)]
     where = journal_words(journal)
@@ -115,6 +125,10 @@ def next_commands(journal: str, tools: Sequence[str], packages: Sequence[str] = 
     except InDoubt as e:
         e.hint = "see whether the effect is there, then\n" + "\n".join(_settling(e, [*same, *where]))
         raise
+    except KeyboardInterrupt:
+        if not (stands := run_id()):
+            raise
+        raise KeyboardInterrupt(shlex.join(["hatchway", "resume", stands[:8], *same, *where])) from None
 
 
 def _settling(error: InDoubt, options: Sequence[str]) -> list[str]:
