@@ -12,8 +12,8 @@ from hatchway.core.errors import CodeLimitError, InvalidSetting
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile
 from hatchway.sandboxes.output_folder import OutputFolder
+from hatchway.sandboxes.process.files import make_folder
 from hatchway.sandboxes.process.inside.scratch import remove_tree
-from hatchway.sandboxes.process.workspace import make_workspace
 
 
 class Workspace:
@@ -27,7 +27,7 @@ class Workspace:
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
-        self.path = make_workspace(root)
+        self.path = make_folder(root, "workspace_root")
         self._folder = OutputFolder(os.open(self.path, os.O_RDONLY | os.O_DIRECTORY), place="the working directory")
 
     def stage(self, files: Sequence[ExecFile]) -> None:

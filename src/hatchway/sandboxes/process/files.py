@@ -41,12 +41,9 @@ class Files:
         Raises:
             SandboxUnavailable: It cannot be made.
         """
-        try:
-            folder = tempfile.mkdtemp(prefix="hatchway-", dir=self._scratch_root)
-            if self.is_any:
-                os.mkdir(f"{folder}/output")
-        except OSError as e:
-            raise SandboxUnavailable(f"no folder for the code can be made: {e}", hint="set scratch_root=") from None
+        folder = make_folder(self._scratch_root, "scratch_root")
+        if self.is_any:
+            os.mkdir(f"{folder}/output")
         return folder
 
     def show(self, folder: str) -> None:
@@ -56,3 +53,19 @@ class Files:
             InvalidSetting: Something is gone, or cannot be read.
         """
         show_input(Path(folder), self._workspace, self._mounts, copy, WHO)
+
+
+def make_folder(root: str | Path | None, setting: str) -> str:
+    """A new, empty folder only this user can enter.
+
+    Args:
+        root: Where; None: the system's temporary folder.
+        setting: What the caller calls that.
+
+    Raises:
+        SandboxUnavailable: It cannot be made.
+    """
+    try:
+        return tempfile.mkdtemp(prefix="hatchway-", dir=root)
+    except OSError as e:
+        raise SandboxUnavailable(f"no folder for the code can be made: {e}", hint=f"set {setting}=") from None
