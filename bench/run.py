@@ -19,6 +19,7 @@ import commands
 import containers
 import coverage
 import jail
+import leaks
 import startup
 import steady
 from rounds import contenders
@@ -31,6 +32,7 @@ CONTESTS = {"calls": calls, "actions": actions}
 """Measured on contenders, which are started once for both."""
 REPORTS: dict[str, Callable[..., Section]] = {
     "jail": jail.report,
+    "leaks": leaks.report,
     "commands": commands.report,
     "executors": executors.report,
     "containers": containers.report,

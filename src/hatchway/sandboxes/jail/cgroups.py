@@ -63,13 +63,14 @@ class Cgroup:
         """Whether the kernel killed a process in it for want of memory."""
         return self._count_kills() > self._kills_before
 
-    def remove(self) -> None:
-        """Take it away; legal when it is gone."""
+    def remove(self) -> bool:
+        """Take it away; whether it is gone: not while a process in it is still dying. Legal twice."""
         for fd in self._fds.values():
             os.close(fd)
         self._fds.clear()
         with suppress(OSError):
             os.rmdir(self.path)
+        return not os.path.exists(self.path)
 
     def _count_kills(self) -> int:
         with suppress(OSError, ValueError, IndexError):
@@ -98,6 +99,7 @@ class Cgroups:
         self.folder = folder
         self._files = files
         self._all: list[Cgroup] = []
+        self._retired: list[Cgroup] = []
         self._made = 0
 
     @classmethod
@@ -122,9 +124,14 @@ class Cgroups:
         self._all.append(group)
         return group
 
+    def retire(self, group: Cgroup) -> None:
+        """Remove a group as soon as it is empty: the next time one is retired, or at the end."""
+        self._all.remove(group)
+        self._retired = [each for each in (*self._retired, group) if not each.remove()]
+
     def close(self) -> None:
         """Remove them all."""
-        for group in self._all:
+        for group in (*self._all, *self._retired):
             group.remove()
         with suppress(OSError):
             os.rmdir(self.folder)

@@ -129,7 +129,7 @@ class SealedProcess:
         try:
             with theirs:
                 try:
-                    self._slot = slot = await self._zygote.slot(self.quota.memory_bytes)
+                    self._slot = slot = await self._zygote.slot(self.quota, order)
                     order = {**order, "has_cgroup": slot.cgroup is not None}
                     await slot.link.order(order, [theirs.fileno(), *fds], self._on_died)
                 finally:

@@ -26,7 +26,7 @@ from hatchway.sandboxes.jail.interpreter import COMMANDS, interpreter_files, wit
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
 from hatchway.sandboxes.jail.launch import Launch, Quota
 from hatchway.sandboxes.jail.pool import Pool
-from hatchway.sandboxes.jail.walls import Walls
+from hatchway.sandboxes.jail.walls import Walls, last_decided
 from hatchway.sandboxes.packages.environment import environment_of
 from hatchway.sandboxes.packages.existing import site_packages
 from hatchway.sandboxes.packages.requirements import Packages
@@ -109,8 +109,8 @@ class JailSandbox(GuestSandbox[JailedProcess]):
 
     @property
     def tier(self) -> Tier:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The wall that holds; before the first action the one that was forced, or that a launch would get now."""
-        return self._walls.tier or self.probe().tier or "landlock"
+        """The wall that holds; before the first action the one that was forced, or that other jails here get."""
+        return self._walls.tier or last_decided() or self.probe().tier or "landlock"
 
     @property
     def constraints(self) -> CodeConstraints:  # pyright: ignore[reportIncompatibleVariableOverride]

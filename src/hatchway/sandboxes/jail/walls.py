@@ -79,6 +79,7 @@ class Walls:
             raise
         self._first = process
         self.tier = tier
+        _decided[:] = [tier]
 
     async def _fall_back(self, refused: SandboxUnavailable | SandboxCrashed) -> None:
         try:
@@ -90,6 +91,14 @@ class Walls:
         if self.weaker_because not in _told:
             _told.add(self.weaker_because)
             _log.warning("the jail holds by Landlock only: %s", self.weaker_because)
+
+
+_decided: list[JailTier] = []
+
+
+def last_decided() -> JailTier | None:
+    """The tier the last jail of this process got that was free to take any; None before that."""
+    return _decided[-1] if _decided else None
 
 
 def _made(tier: JailTier, launch: Launch) -> TierMaker:

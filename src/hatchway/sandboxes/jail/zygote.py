@@ -6,17 +6,21 @@ import asyncio
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.sandboxes.jail.cgroups import Cgroup, Cgroups
-from hatchway.sandboxes.jail.launch import INSIDE, Launch
+from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
 from hatchway.sandboxes.jail.link import Link
 from hatchway.sandboxes.jail.refusals import refusal
 from hatchway.sandboxes.starting import started
 
 START_SECONDS = 30.0
 END_SECONDS = 5.0
+MOST_FREE = 16
+"""Slots kept for children to come: each is a process, and to open one takes ten milliseconds."""
 
 
 @dataclass(slots=True)
@@ -73,8 +77,12 @@ class Zygote:
         """The process everything of the jail dies with."""
         return self._process.pid
 
-    async def slot(self, memory_bytes: int) -> Slot:
+    async def slot(self, quota: Quota, order: Mapping[str, Any]) -> Slot:
         """A slot with nobody in it, whose cgroup, if any, has this limit. Give it back with `release`.
+
+        Args:
+            quota: What its next child is held to.
+            order: That child's, for walls that can be thought out once.
 
         Raises:
             SandboxCrashed: The zygote is gone.
@@ -84,15 +92,18 @@ class Zygote:
             if slot.link.is_alive:
                 break
         else:
-            slot = await self._opened()
+            slot = await self._opened(order)
         if slot.cgroup is not None:
-            slot.cgroup.prepare(memory_bytes)
+            slot.cgroup.prepare(quota.memory_bytes)
         return slot
 
     def release(self, slot: Slot) -> None:
         """Everything that was born in it is dead."""
-        if slot.cgroup is not None and slot.link.is_alive:
-            self._free.append(slot)
+        if slot.cgroup is None or not slot.link.is_alive:
+            return
+        self._free.append(slot)
+        if len(self._free) > MOST_FREE:
+            self._shut(self._free.pop(0))
 
     async def close(self) -> None:
         """End it, and with it every child; everything is dead and given back when this returns. Legal twice."""
@@ -107,7 +118,13 @@ class Zygote:
         if self._cgroups is not None:
             self._cgroups.close()
 
-    async def _opened(self) -> Slot:
+    def _shut(self, slot: Slot) -> None:
+        self._slots.remove(slot)
+        slot.link.close()
+        if self._cgroups is not None and slot.cgroup is not None:
+            self._cgroups.retire(slot.cgroup)
+
+    async def _opened(self, order: Mapping[str, Any]) -> Slot:
         if self._cgroups is None:
             return Slot(self._link, None)
         cgroup = self._cgroups.new()
@@ -115,7 +132,9 @@ class Zygote:
         slot = Slot(Link(ours), cgroup)
         self._slots.append(slot)
         with theirs, cgroup.entrance() as entrance:
-            await self._link.send({"slot": True}, [theirs.fileno(), entrance.fileno()])
+            walls = {name: order[name] for name in ("disk_bytes", "disk_files", "rlimits")}
+            fds = [theirs.fileno(), entrance.fileno()]
+            await self._link.send({"slot": True, "has_cgroup": True, **walls}, fds)
         try:
             await slot.link.first_message()
         except SandboxUnavailable as e:

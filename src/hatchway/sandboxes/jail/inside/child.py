@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import _socket
 import array
 import gc
 import importlib
 import json
 import os
 import signal
-import socket
 import sys
 import threading
 from typing import Any
 
-from . import kernel
-from .seal import Seal
+from .seal import CHANNEL, Seal
 
-CHANNEL = 3  # where every guest finds its channel, so that the interpreter can be made before the fork
 WARM_UPS = 16  # the interpreter specialises code it has run a few times
 _guest: Any = None
 
@@ -34,8 +32,8 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int], seal: Sea
     """Be the guest, or the command of the order. Never returns."""
     if launch["is_command"]:
         _run_command(order, fds, seal)
-    _own_descriptors(os.open("/dev/null", os.O_RDONLY), *fds[1:], fds[0])
-    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=CHANNEL)
+    _own_descriptors(seal, os.open("/dev/null", os.O_RDONLY), *fds[1:], fds[0])
+    channel = _channel()
     try:
         given = seal.take(order)
         _forget_the_zygote()
@@ -57,9 +55,9 @@ def run(launch: dict[str, Any], order: dict[str, Any], fds: list[int], seal: Sea
 
 def _run_command(order: dict[str, Any], fds: list[int], seal: Seal) -> None:
     """Become a program. The channel closes when it starts; before that it tells why it does not."""
-    _own_descriptors(*fds[1:], fds[0])
+    _own_descriptors(seal, *fds[1:], fds[0])
     os.set_inheritable(CHANNEL, False)
-    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=CHANNEL)
+    channel = _channel()
     try:
         _say_hello(channel, seal.take(order))
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores some, and exec keeps that
@@ -71,11 +69,11 @@ def _run_command(order: dict[str, Any], fds: list[int], seal: Seal) -> None:
         os._exit(127)
 
 
-def _say_hello(channel: socket.socket, given: dict[str, int]) -> None:
+def _say_hello(channel: _socket.socket, given: dict[str, int]) -> None:
     """The walls stand: the host is given what is its own."""
     hello = b'{"sealed":true,"fds":["%s"]}\n' % '","'.join(given).encode()
     rights = array.array("i", given.values())
-    channel.sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    channel.sendmsg([hello], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
     for fd in rights:
         os.close(fd)
 
@@ -85,8 +83,12 @@ def _forget_the_zygote() -> None:
     threading.main_thread()._set_native_id()  # pyright: ignore
 
 
-def _own_descriptors(*wanted: int) -> None:
+def _channel() -> _socket.socket:
+    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, CHANNEL)  # without the layer written in Python
+
+
+def _own_descriptors(seal: Seal, *wanted: int) -> None:
     """Standard input, output and error, then the channel."""
     for place, fd in enumerate(wanted):  # the zygote's own take the low numbers: none of these is among them
         os.dup2(fd, place)
-    kernel.close_all_but({0, 1, 2, CHANNEL})
+    seal.close_others()

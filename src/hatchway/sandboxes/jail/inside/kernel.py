@@ -29,7 +29,8 @@ AT_FDCWD = -100
 
 _MACHINE = platform.machine()
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
-_OPEN_TREE, _MOVE_MOUNT, _CLOSE_RANGE, _MOUNT_SETATTR = 428, 429, 436, 442
+CLOSE_RANGE = 436
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 CAPABILITY_HEADER, NO_CAPABILITIES = struct.pack("=Ii", 0x20080522, 0), bytes(24)  # version 3, ourselves
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -125,7 +126,7 @@ def close_all_but(kept: set[int]) -> None:
     low = 0
     for fd in [*sorted(kept), 0xFFFFFFFF]:
         if fd > low:
-            _syscall(_CLOSE_RANGE, "close_range", ctypes.c_uint(low), ctypes.c_uint(fd - 1), 0)
+            _syscall(CLOSE_RANGE, "close_range", ctypes.c_uint(low), ctypes.c_uint(fd - 1), 0)
         low = fd + 1
 
 

@@ -12,6 +12,7 @@ from .steps import Steps
 SCRATCH = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 EXECUTABLE = kernel.MS_NOSUID | kernel.MS_NODEV
 TIOCSCTTY = 0x540E
+CHANNEL = 3  # where every guest finds its channel, so that the interpreter can be made before the fork
 
 
 class Seal:
@@ -26,6 +27,7 @@ class Seal:
         self._launch = launch
         self._quota = quota_of(order)
         space = f"mode=700,size={order['disk_bytes']},nr_inodes={order['disk_files']}"
+        self._close = Steps().close_from(CHANNEL + 1)
         self._dumpable = Steps().prctl(kernel.PR_SET_DUMPABLE, 1)
         self._namespaces = Steps().unshare(kernel.NEWNS | kernel.NEWCGROUP)
         # no /proc/sys, nor anything else machine-wide
@@ -41,6 +43,10 @@ class Seal:
         self._paths = policy.path_restriction(["/"], writable, launch["proxy_port"])
         calls = policy.system_calls(order["has_cgroup"], bool(launch["proxy_port"]), launch["is_command"])
         self._system_calls = Steps().system_calls(calls)
+
+    def close_others(self) -> None:
+        """Give up every descriptor but the standard ones and the channel."""
+        self._close.take()
 
     def fits(self, order: dict[str, Any]) -> bool:
         """Whether these are the walls of that child too."""

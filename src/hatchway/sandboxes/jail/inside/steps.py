@@ -12,6 +12,7 @@ from typing import Any
 from . import kernel
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # with the GIL held: to let go of it costs more than these calls
+_libc.syscall.restype = ctypes.c_long
 _NONE = ctypes.c_ulong(0)
 _PR_CAPBSET_READ, _PR_SET_SECCOMP, _MODE_FILTER = 23, 22, 2
 
@@ -33,6 +34,11 @@ class Steps:
             if call(*arguments) < 0:
                 number = ctypes.get_errno()
                 raise OSError(number, f"{what}: {os.strerror(number)}")
+
+    def close_from(self, lowest: int) -> Steps:
+        """Close every descriptor from this one on."""
+        number = ctypes.c_long(kernel.CLOSE_RANGE)  # an older libc has no name for it
+        return self._add("close_range", _libc.syscall, number, lowest, ctypes.c_uint(0xFFFFFFFF), 0)
 
     def unshare(self, flags: int) -> Steps:
         """Leave the namespaces `flags` name for new ones."""

@@ -122,14 +122,14 @@ def _import_all(names: list[str]) -> None:
 class Zygote:
     """Takes orders from the host until its end of the socket closes."""
 
-    def __init__(self, launch: dict[str, Any], control: socket.socket) -> None:
+    def __init__(self, launch: dict[str, Any], control: socket.socket, seal: Seal | None = None) -> None:
         self._launch = launch
         self._control = control
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self._alive: dict[int, tuple[int, int, int, int]] = {}  # pidfd -> number, pid, pid and pidfd of its init
         self._slots: dict[int, int] = {}  # pidfd -> pid
         self._poll = select.epoll()
-        self._seal: Seal | None = None
+        self._seal = seal  # made before the first copy: what a copy makes, each of its children has to hold too
 
     def serve(self) -> None:
         """Fork children and tell the host how they ended."""
@@ -147,21 +147,21 @@ class Zygote:
         if order is None:
             return False
         try:
+            seal = self._seal
+            if seal is None or not seal.fits(order):
+                seal = self._seal = Seal(self._launch, order)
             if "slot" in order:
                 self._open_slot(fds)
             else:
-                self._spawn(order, fds)
+                self._spawn(order, fds, seal)
         except OSError as e:
-            _say(self._control, {"died": order["number"], "status": None, "reason": str(e)})
+            _say(self._control, {"died": order.get("number"), "status": None, "reason": str(e)})
         finally:
             for fd in fds:
                 os.close(fd)
         return True
 
-    def _spawn(self, order: dict[str, Any], fds: list[int]) -> None:
-        seal = self._seal
-        if seal is None or not seal.fits(order):
-            seal = self._seal = Seal(self._launch, order)
+    def _spawn(self, order: dict[str, Any], fds: list[int], seal: Seal) -> None:
         kernel.unshare(kernel.NEWPID)
         try:
             init = kernel.clone_sleeper()
@@ -187,7 +187,7 @@ class Zygote:
                 control, entrance = fds
                 os.write(entrance, b"0")
                 kernel.close_all_but({0, 1, 2, control})
-                Zygote(self._launch, socket.socket(fileno=control)).serve()
+                Zygote(self._launch, socket.socket(fileno=control), self._seal).serve()
             finally:
                 os._exit(0)
         pidfd = os.pidfd_open(pid)
