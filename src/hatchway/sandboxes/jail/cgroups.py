@@ -125,9 +125,13 @@ class Cgroups:
         return group
 
     def retire(self, group: Cgroup) -> None:
-        """Remove a group as soon as it is empty: the next time one is retired, or at the end."""
+        """Have a group removed by the next `sweep` that finds it empty."""
         self._all.remove(group)
-        self._retired = [each for each in (*self._retired, group) if not each.remove()]
+        self._retired.append(group)
+
+    def sweep(self) -> None:
+        """Remove what was retired and is empty."""
+        self._retired = [group for group in self._retired if not group.remove()]
 
     def close(self) -> None:
         """Remove them all."""

@@ -19,6 +19,8 @@ from hatchway.sandboxes.starting import started
 
 START_SECONDS = 30.0
 END_SECONDS = 5.0
+DYING_SECONDS = 0.5
+"""After so long a slot that was shut is dead, and its cgroup can be removed."""
 MOST_FREE = 16
 """Slots kept for children to come: each is a process, and to open one takes ten milliseconds."""
 
@@ -123,6 +125,7 @@ class Zygote:
         slot.link.close()
         if self._cgroups is not None and slot.cgroup is not None:
             self._cgroups.retire(slot.cgroup)
+            self.loop.call_later(DYING_SECONDS, self._cgroups.sweep)
 
     async def _opened(self, order: Mapping[str, Any]) -> Slot:
         if self._cgroups is None:
