@@ -48,6 +48,10 @@ class McpServers:
         """Whether a server was never listed, or said that its tools are others now."""
         return any(name not in self._listings for name in self.settings if name not in self.problems)
 
+    def waiting(self) -> list[str]:
+        """The servers that have not listed their tools yet."""
+        return [name for name in self.settings if name not in self._listings and name not in self.problems]
+
     async def tools(self) -> list[Tool]:
         """The tools of all servers, in the order of the settings; servers are asked only where that is needed.
 

@@ -17,6 +17,8 @@ from hatchway.tools.search.settings import SearchSettings
 _DEPTH = 60
 """How far down each list is read; also the constant of reciprocal rank fusion."""
 _MAX_QUERY = 1000
+_NO_VECTOR = memoryview(b"")
+"""Where words alone count."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tools (name TEXT PRIMARY KEY, digest TEXT NOT NULL, vector BLOB NOT NULL);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(name UNINDEXED, text, tokenize = 'porter unicode61');
@@ -36,7 +38,7 @@ class Index:
 
     def __init__(self, settings: SearchSettings) -> None:
         self._settings = settings
-        self._embed: Embedder = embedder(settings)
+        self._embed: Embedder | None = embedder(settings) if settings.vector_weight else None
         place = ":memory:" if settings.database is None else str(settings.database)
         try:
             if settings.database is not None:
@@ -73,10 +75,12 @@ class Index:
 
     def load(self) -> None:
         """Search what the database holds, as it is."""
-        import numpy as np
-
         rows = self._db.execute("SELECT name, vector FROM tools ORDER BY name").fetchall()
         self._names = [name for name, _ in rows]
+        if self._embed is None:
+            return
+        import numpy as np
+
         blobs = [np.frombuffer(vector, dtype=np.float32) for _, vector in rows]
         self._vectors = np.stack(blobs) if blobs else None
 
@@ -94,11 +98,11 @@ class Index:
         self._db.close()
 
     def _digest(self, entry: Entry) -> str:
-        told = f"{self._settings.embedder}\0{self._settings.dimensions}\0{entry.text}"
+        told = f"{self._settings.embedder if self._embed else ''}\0{self._settings.dimensions}\0{entry.text}"
         return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:32]
 
     def _add(self, entries: list[Entry], digests: Mapping[str, str]) -> None:
-        vectors = self._embed([each.meaning for each in entries])
+        vectors = self._embed([each.meaning for each in entries]) if self._embed else [_NO_VECTOR] * len(entries)
         rows = [
             (each.name, digests[each.name], vector.tobytes()) for each, vector in zip(entries, vectors, strict=True)
         ]
@@ -114,7 +118,7 @@ class Index:
         return [name for (name,) in self._db.execute(sql, (asked, _DEPTH))]
 
     def _by_meaning(self, query: str) -> list[str]:
-        if self._vectors is None or not query.strip():
+        if self._vectors is None or self._embed is None or not query.strip():
             return []
         near = self._vectors @ self._embed([query])[0]
         return [self._names[number] for number in (-near).argsort(kind="stable")[:_DEPTH]]

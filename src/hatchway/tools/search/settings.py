@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from hatchway.core.errors import InvalidSetting
@@ -54,6 +55,14 @@ def search_settings(environment: Mapping[str, str] | None = None) -> SearchSetti
         bm25_weight=_number(told, "PYTOOLS_BM25_WEIGHT", usual.bm25_weight),
         vector_weight=_number(told, "PYTOOLS_VEC_WEIGHT", usual.vector_weight),
     )
+
+
+def usable_settings(environment: Mapping[str, str] | None = None) -> SearchSettings:
+    """As `search_settings`; without the packages of the offline embedder, words alone count."""
+    settings = search_settings(environment)
+    if settings.embedder == OFFLINE and not all(map(find_spec, ("numpy", "safetensors", "tokenizers", OFFLINE))):
+        return replace(settings, vector_weight=0.0)
+    return settings
 
 
 def _flag(told: Mapping[str, str], name: str) -> bool:

@@ -1,0 +1,97 @@
+"""What a client is told: results, pictures and files as content; failures; calls that wait."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mcp.types import (
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+    TextResourceContents,
+)
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.errors import ApprovalRequired, CodeExecutionError, HatchwayError
+from hatchway.core.results import ExecFile, ExecutionResult
+
+_MAX_FILE = 5 << 20
+"""Bytes of a file that is sent along; a larger one is named only."""
+
+
+def text(said: str, *, is_error: bool = False) -> CallToolResult:
+    """An answer of text alone."""
+    return CallToolResult(content=[TextContent(type="text", text=said)], is_error=is_error)
+
+
+def done(result: ExecutionResult) -> CallToolResult:
+    """What the code printed, the value of its last expression, its pictures and files."""
+    shown = [result.stdout.rstrip("\n"), "" if result.output is None else as_text(result.output)]
+    if result.stderr.strip():
+        shown.append(f"stderr:\n{result.stderr.rstrip()}")
+    said = "\n".join(part for part in shown if part) or "(no output)"
+    return CallToolResult(content=[TextContent(type="text", text=said), *_extras(result.images, result.files)])
+
+
+def failed(error: HatchwayError) -> CallToolResult:
+    """Why there is no result; what the code had printed and shown until then comes along."""
+    if not isinstance(error, CodeExecutionError):
+        return text(f"sandbox failed: {error}", is_error=True)
+    said = "\n".join(part for part in (error.stdout.rstrip("\n"), str(error)) if part)
+    content: list[ContentBlock] = [TextContent(type="text", text=said), *_extras((), error.files)]
+    return CallToolResult(content=content, is_error=True)
+
+
+def waiting(error: ApprovalRequired) -> CallToolResult:
+    """The calls a run waits for, and how to go on."""
+    pending = [_shown(call) for call in error.pending]
+    told = {"status": "waiting", "run_id": error.run_id, "pending": pending}
+    listed = "\n".join(f"- {each['call_id']}: {each['tool']}({each['arguments']})" for each in pending)
+    said = f"Run {error.run_id} waits for approval of:\n{listed}\nAsk the person, then call resume."
+    return CallToolResult(content=[TextContent(type="text", text=said)], structured_content=told)
+
+
+def as_text(value: Any) -> str:
+    """Text as it is, anything else as JSON where that says it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def _shown(call: FunctionCall) -> dict[str, Any]:
+    return {"call_id": call.call_id, "tool": call.function_name, "arguments": as_text(dict(call.kwargs))}
+
+
+def _extras(images: Sequence[ExecFile], files: Sequence[ExecFile]) -> list[ContentBlock]:
+    return [*(_image(each) for each in images), *(_file(each) for each in files)]
+
+
+def _image(image: ExecFile) -> ContentBlock:
+    return ImageContent(type="image", data=base64.b64encode(image.content).decode(), mime_type=image.mime_type)
+
+
+def _file(file: ExecFile) -> ContentBlock:
+    uri = f"output:///{file.name}"
+    if file.size > _MAX_FILE:
+        return TextContent(type="text", text=f"{file.name}: {file.size} bytes, too large to send along")
+    if file.mime_type.startswith("text/") or file.mime_type == "application/json":
+        try:
+            told = file.content.decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            held = TextResourceContents(uri=uri, mime_type=file.mime_type, text=told)
+            return EmbeddedResource(type="resource", resource=held)
+    blob = base64.b64encode(file.content).decode()
+    return EmbeddedResource(
+        type="resource", resource=BlobResourceContents(uri=uri, mime_type=file.mime_type, blob=blob)
+    )

@@ -1,0 +1,168 @@
+"""Hatchway as an MCP server for other people's clients: fastmcp's over stdio, the SDK's over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from mcp.client.client import Client as SdkClient
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
+
+from hatchway import CodeMode, CodeSandbox, Tool, tool
+from hatchway.adapters.mcp_server import Hearing, McpFace, serve_http
+from hatchway.core.errors import InvalidSetting
+from hatchway.sandboxes.jail import JailSandbox
+from hatchway.tools.search.discovery import Finder
+from hatchway.tools.search.settings import SearchSettings
+
+pytestmark = pytest.mark.anyio
+ODD = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "tools" / "mcp" / "odd_server.py")]}
+
+
+@tool(approval="ask")
+def charge(euros: int) -> int:
+    """Charge a card."""
+    return euros
+
+
+def face(tools: list[Tool], tmp_path: Path, sandbox: CodeSandbox | str = "monty") -> McpFace:
+    settings = SearchSettings(directory=tmp_path, database=None, embedder="test", dimensions=8)
+    finder, hearing = Finder("basic", settings), Hearing()
+    return McpFace(CodeMode(sandbox, tools=tools, discovery=finder, on_event=hearing), finder, hearing)
+
+
+@asynccontextmanager
+async def served(what: McpFace, token: str | None = "t0ken") -> AsyncIterator[str]:
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve_http(what, port=0, token=token, on_ready=address.set_result))
+    try:
+        yield await address
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+@asynccontextmanager
+async def connected(url: str, token: str = "t0ken", **settings: Any) -> AsyncIterator[SdkClient]:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http:
+        async with SdkClient(streamable_http_client(url, http_client=http), **settings) as client:
+            yield client
+
+
+def said(result: Any) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+async def test_the_command_line_behind_another_client(tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"odd": ODD, "gone": {"command": "no-such-program"}}}))
+    args = ["-m", "hatchway", "serve", "mcp", "--config", str(config), "--sandbox", "monty", "--allow", "odd.e*"]
+    logs: list[Any] = []
+    steps: list[Any] = []
+
+    async def log(message: Any) -> None:
+        logs.append(message.data)
+
+    async def progress(*told: Any) -> None:
+        steps.append(told[-1])
+
+    transport = StdioTransport(sys.executable, args, cwd=str(tmp_path))
+    async with Client(transport, log_handler=log, progress_handler=progress) as client:
+        tools = await client.list_tools()
+        assert [each.name for each in tools] == [
+            "execute_code", "search_tools", "describe_tool", "resume", "close_session",
+        ]  # fmt: skip
+        assert "Categories (number of tools): odd (13)" in (tools[0].description or "")
+        result = await client.call_tool("execute_code", {"code": "print('hello')\nodd.echo(text='x')", "session": "s"})
+        assert said(result) == "hello\nx"
+        assert steps == ["odd.echo …", "odd.echo done"]
+        assert "odd.echo" in said(await client.call_tool("search_tools", {"query": "echo"}))
+        assert "def echo(text: str)" in said(await client.call_tool("describe_tool", {"name": "odd.echo"}))
+    assert logs == ["hello\n"]
+
+
+@pytest.mark.parametrize("protocol", ["legacy", "auto"])
+async def test_a_person_is_asked_by_their_client(protocol: str, tmp_path: Path) -> None:
+    questions: list[str] = []
+
+    async def answer(context: Any, params: Any) -> ElicitResult:
+        questions.append(params.message)
+        word = "allow" if "5" in params.message else "deny"
+        return ElicitResult(action="accept", content={"decision": word, "reason": "too much"})
+
+    async with served(face([charge], tmp_path)) as url:
+        async with connected(url, elicitation_callback=answer, mode=protocol) as client:
+            assert said(await client.call_tool("execute_code", {"code": "charge(5)"})) == "5"
+            refused = await client.call_tool("execute_code", {"code": "charge(900)"})
+    assert refused.is_error
+    assert "ToolDenied: too much" in said(refused)
+    assert questions == [f'The code wants to call charge({{"euros": {n}}}).' for n in (5, 900)]
+
+
+async def test_a_client_without_a_person_gets_calls_that_wait(tmp_path: Path) -> None:
+    async with served(face([charge], tmp_path)) as url, connected(url) as client:
+        waiting = await client.call_tool("execute_code", {"code": "charge(7) + 1"})
+        told: Any = waiting.structured_content
+        assert told["pending"] == [{"call_id": "0", "tool": "charge", "arguments": '{"euros": 7}'}]
+        strange = await client.call_tool("resume", {"run_id": told["run_id"], "decisions": {"9": "allow"}})
+        assert said(strange) == "9: no such pending call; pending are 0"
+        done = await client.call_tool("resume", {"run_id": told["run_id"], "decisions": {"0": "allow"}})
+        assert said(done) == "8"
+        unknown = await client.call_tool("resume", {"run_id": "nope", "decisions": {}})
+        assert unknown.is_error
+
+
+async def test_sessions_belong_to_their_client(tmp_path: Path) -> None:
+    async with served(face([], tmp_path)) as url:
+        async with connected(url, mode="legacy") as one, connected(url, mode="legacy") as other:
+            await one.call_tool("execute_code", {"code": "x = 1", "session": "s"})
+            assert said(await one.call_tool("execute_code", {"code": "x", "session": "s"})) == "1"
+            assert (await other.call_tool("execute_code", {"code": "x", "session": "s"})).is_error
+            await one.call_tool("close_session", {"session": "s"})
+            assert (await one.call_tool("execute_code", {"code": "x", "session": "s"})).is_error
+
+
+async def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+    async with served(face([], tmp_path)) as url, connected(url) as client:
+        failed = await client.call_tool("execute_code", {"code": "print('so far')\n1/0"})
+        assert failed.is_error
+        assert said(failed).startswith("so far\n")
+        assert "ZeroDivisionError" in said(failed)
+        late = await client.call_tool("execute_code", {"code": "while True: pass", "timeout": 0.2})
+        assert late.is_error
+        misused = await client.call_tool("execute_code", {"cod": "1"})
+        assert "unknown parameter 'cod', did you mean 'code'?" in said(misused)
+        assert said(await client.call_tool("nonsense", {})) == "there is no tool 'nonsense'"
+
+
+async def test_files_come_along(tmp_path: Path) -> None:
+    if JailSandbox.probe().state != "usable":
+        pytest.skip(JailSandbox.probe().reason)
+    code = "open('/output/a.txt', 'w').write('text')"
+    sandbox = JailSandbox(file_mounts=[(tmp_path, "given")], spares=0)
+    async with sandbox, served(face([], tmp_path, sandbox)) as url, connected(url) as client:
+        result = await client.call_tool("execute_code", {"code": code})
+    held = [block.resource for block in result.content if block.type == "resource"]
+    assert [(str(each.uri), getattr(each, "text", "")) for each in held] == [("output:///a.txt", "text")]
+
+
+async def test_only_who_has_the_token_gets_in(tmp_path: Path) -> None:
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    async with served(face([], tmp_path)) as url, httpx2.AsyncClient() as http:
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "t0ken"}):
+            answer = await http.post(url, json=hello, headers=headers)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Bearer realm="hatchway"')
+        strange = await http.post(url, json=hello, headers={"Authorization": "Bearer t0ken", "Host": "evil.test"})
+        assert strange.status_code == 421
+    with pytest.raises(InvalidSetting, match=r"serving on 0\.0\.0\.0 without a token would let everybody in"):
+        await serve_http(face([], tmp_path), host="0.0.0.0", port=0, token=None)
