@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from peers import DURABLE, HERE, environment, is_ready
 from tables import Section, Target, duration
 
 from hatchway import Allow, ApprovalRequired, CodeMode, FunctionCall, Limits, tool
@@ -29,7 +32,7 @@ The same loop of {calls} calls of an empty async tool in the process sandbox, wi
 the death of the process, `full` survives a power cut as well; PostgreSQL is a private server on this machine, by Unix
 socket, without fsync. Resuming is timed from `resume()` to the moment the tool of the pending call runs, in a mode that
 has not seen the run, on a jail that is warm and on one that starts for it. The large journal has {gigabytes:g} GB of
-ended runs."""
+ended runs. DBOS runs a workflow of as many empty steps in the same databases, after us; its rows are whole steps."""
 LOOP = "for i in range({n}):\n    await step(i)\n"
 
 
@@ -62,6 +65,7 @@ def report(*, quick: bool) -> Section:
         os.environ.setdefault("HATCHWAY_KEY_FILE", f"{folder}/key")
         places = _places(folder, stack)
         costs = asyncio.run(_costs(places, calls, rounds))
+        costs |= _peer(places, folder, calls, rounds)
         targets = [_cost_target("journaling a call, SQLite normal", costs, "SQLite normal")]
         targets += asyncio.run(_resumes(folder, many))
         targets += [_dump(), _opening(folder, gigabytes)]
@@ -107,6 +111,24 @@ async def _costs(places: dict[str, Any], calls: int, rounds: int) -> dict[str, l
             found[name].append((time.perf_counter() - started) / calls)
     for mode in modes.values():
         await mode.aclose()
+    return found
+
+
+def _peer(places: dict[str, Any], folder: str, calls: int, rounds: int) -> dict[str, list[float]]:
+    """What a step of DBOS takes, where it can be installed."""
+    if not is_ready(DURABLE):
+        return {}
+    urls = {f"{DURABLE.name}, SQLite": f"sqlite:///{folder}/peer.db"}
+    if "PostgreSQL" in places:
+        urls[f"{DURABLE.name}, PostgreSQL"] = places["PostgreSQL"]
+    found: dict[str, list[float]] = {}
+    for name, url in urls.items():
+        command = [DURABLE.python, HERE / "contenders" / f"{DURABLE.script}.py", url, str(calls), str(rounds)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=folder, timeout=600)
+        if done.returncode:
+            print(f"{name} is left out: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        else:
+            found[name] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 

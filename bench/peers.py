@@ -62,11 +62,14 @@ PEERS = (
     ),
 )
 
+DURABLE = Peer(name="DBOS 3.3.0", script="dbos_steps", pins=("dbos==3.3.0",))
+"""Runs no model-written code, but writes each step of a workflow down, in the same databases."""
+
 
 @cache
 def installed() -> tuple[Peer, ...]:
     """The peers that can be measured here; why one cannot is told on stderr."""
-    return tuple(peer for peer in PEERS if _ready(peer))
+    return tuple(peer for peer in PEERS if is_ready(peer))
 
 
 def make_environment(folder: Path, *what: str) -> None:
@@ -95,7 +98,8 @@ def package_count(folder: Path) -> int:
     return len(found - {"pip", "setuptools"})
 
 
-def _ready(peer: Peer) -> bool:
+def is_ready(peer: Peer) -> bool:
+    """Whether a peer can be measured here; it is installed on the first asking."""
     stamp = peer.folder / "pins"
     if stamp.is_file() and stamp.read_text() == "\n".join(peer.pins):
         return True
