@@ -18,7 +18,7 @@ from hatchway.hosted.gemini.writing import write_answers, write_request
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
-from hatchway.hosted.wire import as_item, text_of
+from hatchway.hosted.wire import as_item, item_of, items_of, text_of
 
 try:
     import httpx2
@@ -97,6 +97,7 @@ class GeminiVendor(Vendor):
         async for chunk in chunks:
             told = chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
             headers = told.pop("sdkHttpResponse", {}).get("headers", {})
+            _mend_base64(told)
             yield {**told, "_request_id": headers.get("x-request-id")}
 
     def failure(self, error: Exception, request: Mapping[str, Any]) -> Failure | None:
@@ -149,6 +150,15 @@ def _arguments(request: Mapping[str, Any], *, is_raw: bool) -> dict[str, Any]:
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
     return {"model": request["model"], "contents": "-", "config": config}
+
+
+def _mend_base64(chunk: Item) -> None:
+    """The SDK writes bytes in the alphabet of URLs; the vendor wants signatures back as it sent them."""
+    for candidate in items_of(chunk, "candidates"):
+        for part in items_of(item_of(candidate, "content"), "parts"):
+            for place, name in ((part, "thoughtSignature"), (item_of(part, "inlineData"), "data")):
+                if name in place:
+                    place[name] = text_of(place, name).replace("-", "+").replace("_", "/")
 
 
 def _status_failure(error: errors.APIError) -> Failure:

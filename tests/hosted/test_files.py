@@ -1,0 +1,138 @@
+"""Files to and from a vendor: nothing leaves the allowed roots, nothing is written outside the folder."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hatchway.core.errors import InvalidSetting
+from hatchway.hosted import FileRef, HostMount, VfsPath
+from hatchway.hosted.downloads import MAX_NAME, safe_name, save_all
+from hatchway.hosted.mounts import FileRules, collect
+
+RULES = FileRules(max_file_bytes=512 * 1024 * 1024, suffixes=frozenset({".py", ".txt", ".md"}))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder with files of several kinds, beside one with a secret."""
+    (tmp_path / "secret.txt").write_text("secret")
+    inside = tmp_path / "root"
+    (inside / "app" / "__pycache__").mkdir(parents=True)
+    (inside / "app" / "deep" / "er").mkdir(parents=True)
+    for name in ("a.py", "b.md", "__pycache__/c.py", "deep/d.py", "deep/er/e.txt"):
+        (inside / "app" / name).write_text(name)
+    return inside
+
+
+def names(root: Path, **mount: object) -> list[str]:
+    return sorted(file.name for file in collect([HostMount(**{"host_path": "app", **mount})], [root], RULES))  # type: ignore[arg-type]
+
+
+def test_globs(root: Path) -> None:
+    assert names(root) == ["app/__pycache__/c.py", "app/a.py", "app/b.md", "app/deep/d.py", "app/deep/er/e.txt"]
+    assert names(root, include_glob=("*.py",), exclude_glob=("**/__pycache__/**",)) == ["app/a.py", "app/deep/d.py"]
+    assert names(root, include_glob=("deep/*",)) == ["app/deep/d.py"]
+    assert names(root, include_glob=("deep/**",)) == ["app/deep/d.py", "app/deep/er/e.txt"]
+    assert names(root, include_glob=("?.md",)) == ["app/b.md"]
+    assert names(root, include_glob=("[ab].py",)) == []
+    mounted = names(root, mount_path=VfsPath(("workspace", "x")), include_glob=("a.py",))
+    assert mounted == ["workspace/x/a.py"]
+    assert names(root, host_path="app/a.py") == ["app/a.py"]
+    assert collect([HostMount(host_path="app/a.py")], [root], RULES)[0].upload_name == "app__a.py"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret.txt", "app/../../secret.txt", "", "a\0b"])
+def test_paths_that_leave_are_refused_at_once(path: str) -> None:
+    with pytest.raises(InvalidSetting, match="relative to an allowed root"):
+        HostMount(host_path=path)
+
+
+@pytest.mark.parametrize("segment", ["..", ".", "", "a/b", "a\0"])
+def test_segments_that_are_none(segment: str) -> None:
+    with pytest.raises(InvalidSetting, match="no segment of a path"):
+        VfsPath(("ok", segment))
+
+
+def test_links_do_not_lead_out(root: Path) -> None:
+    (root / "app" / "link.txt").symlink_to(root.parent / "secret.txt")
+    assert "app/link.txt" not in names(root)
+    with pytest.raises(InvalidSetting, match="leads out of the allowed root"):
+        names(root, follow_symlinks=True)
+    (root / "app" / "link.txt").unlink()
+    (root / "app" / "near.txt").symlink_to(root / "app" / "b.md")
+    assert "app/near.txt" not in names(root)
+    assert "app/near.txt" in names(root, follow_symlinks=True)
+    (root / "out").symlink_to(root.parent)
+    with pytest.raises(InvalidSetting, match="goes through a link"):
+        names(root, host_path="out")
+    with pytest.raises(InvalidSetting, match="leads out of the allowed root"):
+        names(root, host_path="out", follow_symlinks=True)
+
+
+def test_what_no_vendor_takes(root: Path) -> None:
+    with pytest.raises(InvalidSetting, match="is in none of the allowed roots"):
+        names(root, host_path="nothing")
+    with pytest.raises(InvalidSetting, match="allowed_host_roots"):
+        collect([HostMount(host_path="app")], [], RULES)
+    with pytest.raises(InvalidSetting, match="more than its 10 bytes"):
+        names(root, max_bytes=10)
+    (root / "app" / "x.exe").write_text("x")
+    with pytest.raises(InvalidSetting, match=r"'x.exe': files of type \.exe are not supported"):
+        names(root)
+    (root / "app" / "x.exe").unlink()
+    os.mkfifo(root / "app" / "pipe.txt")
+    assert "app/pipe.txt" not in names(root)
+    with open(root / "app" / "huge.txt", "wb") as f:
+        f.truncate(600 * 1024 * 1024)  # sparse: it takes no room, and is refused before it is read
+    with pytest.raises(InvalidSetting, match=r"'huge\.txt' has 629145600 bytes; a file may have 536870912"):
+        names(root)
+
+
+def test_the_same_bytes_have_one_digest(root: Path) -> None:
+    (root / "app" / "same.py").write_text("a.py")
+    files = {file.name: file.digest for file in collect([HostMount(host_path="app")], [root], RULES)}
+    assert files["app/same.py"] == files["app/a.py"] != files["app/b.md"]
+
+
+@pytest.mark.parametrize(
+    ("given", "safe"),
+    [
+        ("plot.png", "plot.png"),
+        ("../../x", "x"),
+        ("/etc/passwd", "passwd"),
+        ("..\\..\\x.txt", "x.txt"),
+        ("..", "cfile_1"),
+        ("", "cfile_1"),
+        (".bashrc", "bashrc"),
+        ("a\nb\x1b[31m.txt", "a_b__31m.txt"),
+        ("\u202egnp.exe", "_gnp.exe"),
+        ("CON.txt", "_CON.txt"),
+        ("a:b", "a_b"),
+        ("x" * 300 + ".png", "x" * (MAX_NAME - 4) + ".png"),
+        ("x." + "y" * 300, "x." + "y" * (MAX_NAME - 2)),
+    ],
+)
+def test_names_of_strangers(given: str, safe: str) -> None:
+    assert safe_name(given, "cfile_1") == safe
+
+
+@pytest.mark.anyio
+async def test_downloads_stay_in_their_folder_and_replace_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (tmp_path / "target").write_text("mine")
+    (folder / "x").symlink_to(tmp_path / "target")
+    (folder / "a.txt").write_text("mine")
+
+    async def fetch(file: FileRef) -> bytes:
+        return file.file_id.encode()
+
+    named = [("1", "../../x"), ("2", "a.txt"), ("3", "a.txt"), ("1", "again")]
+    files = [FileRef(provider="openai", file_id=file_id, filename=name) for file_id, name in named]
+    written = await save_all(files, folder, fetch)
+    assert {key: path.name for key, path in written.items()} == {"1": "x (2)", "2": "a (2).txt", "3": "a (3).txt"}
+    assert (tmp_path / "target").read_text() == (folder / "a.txt").read_text() == "mine"
+    assert all(path.parent == folder for path in written.values())
+    with pytest.raises(InvalidSetting, match="cannot be a folder"):
+        await save_all(files, tmp_path / "target", fetch)
