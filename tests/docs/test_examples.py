@@ -39,6 +39,10 @@ PRINTS = {
         "failed:    thermometer KeyError: 'moon'\n"
         "code says: never mind: ToolError: KeyError: 'moon'\n"
     ),
+    "hosted.py": (
+        "openai: A cake costs 5 euro. (1 calls passed the gate)\n"
+        "monty:  A cake costs 5 euro. (2 calls passed the gate)\n"
+    ),
     "jailed_command.py": "no keys for me\nseen: data.csv\n",
     "network.py": (
         "request: GET\nrequest: DELETE\nrefused: only GET is allowed there\n"
