@@ -58,7 +58,7 @@ def test_output_to_a_file_is_not_the_file_itself(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.write_text("SECRET\n")
     with out.open("a") as f:
-        script = "cat /dev/fd/1 >&2; cat /proc/self/fd/1 >&2 & sleep 0.3; kill $!; echo done"
+        script = "for f in /dev/fd/1 /proc/self/fd/1; do cat $f >&2 & sleep 0.3; kill $!; done; echo done"
         done = subprocess.run(
             [*JAIL, "--", "sh", "-c", script], stdout=f, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=60
         )
