@@ -32,8 +32,8 @@ from hatchway.sandboxes.recorded import Origin
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.stdio import Said as Heard
 
-EOF_SECONDS = 0.05
-"""A guest that closed its channel and is not dead after this is killed."""
+EOF_SECONDS = 0.5
+"""A guest that closed its channel and is not dead after this is killed; the news of a death may come late."""
 MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
 
 
