@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import httpx2
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
+from hatchway import CodeMode
 from hatchway.core.errors import (
     AnswerWithheld,
     CodeRuntimeError,
@@ -33,6 +36,7 @@ from hatchway.hosted import (
     HostedCodeEnded,
     HostedReply,
     HostedRequestEnded,
+    HostedSandbox,
     HostMount,
     NetworkPolicy,
     OpenAIAdapter,
@@ -44,7 +48,7 @@ from hatchway.hosted import (
     UploadProgress,
     VfsPath,
 )
-from hatchway.testing import ScriptedVendor, VendorReply
+from hatchway.testing import ScriptedVendor, VendorReply, VendorRequest
 from hatchway.testing.vendor import sdk_client
 from hatchway.testing.vendor_streams import streamed
 
@@ -500,8 +504,10 @@ async def test_rubbish_instead_of_a_response() -> None:
     async with adapter(ScriptedVendor("openai", [odd])) as openai:
         assert (await openai.run("go")).text == ""
     huge = response(ran(logs="x" * 5_000_000), said("y"))
-    async with adapter(ScriptedVendor("openai", [huge])) as openai:
-        assert len((await openai.run("go")).stdout) == 5_000_000
+    async with adapter(ScriptedVendor("openai", [huge]), limits=Limits(output_bytes=1000)) as openai:
+        reply = await openai.run("go")
+    assert "4999000 bytes cut" in reply.stdout
+    assert len(reply.codes[0].logs or "") == 5_000_000
 
 
 async def test_the_deadline_passes_while_the_vendor_is_silent() -> None:
@@ -553,3 +559,57 @@ async def test_against_a_server_on_loopback() -> None:
             assert (await asked(openai, False)).text == "whole"
             assert (await asked(openai, True)).text == "streamed"
         await client.close()
+
+
+async def test_two_requests_at_once_do_not_mix() -> None:
+    vendor = ScriptedVendor(
+        "openai", [lambda request: response(said(request.body["input"][0]["content"][0]["text"]))] * 8
+    )
+    events: list[AgentEvent] = []
+    async with adapter(vendor, on_event=events.append) as openai:
+        replies = await asyncio.gather(*[asked(openai, number % 2 == 0, f"n{number}") for number in range(8)])
+    assert [reply.text for reply in replies] == [f"n{number}" for number in range(8)]
+    told = [event for event in events if isinstance(event, CodeExecutionOutput)]
+    assert len({event.run_id for event in told}) == 8
+    assert len({id(reply.session) for reply in replies}) == 8
+
+
+async def test_leaving_a_stream_gives_the_request_up() -> None:
+    vendor = ScriptedVendor("openai", [response(ran(), said("hello")), response(said("fine"))])
+    async with adapter(vendor) as openai:
+        session = openai.session()
+        stream = openai.stream("go", session=session)
+        async for event in stream:
+            if isinstance(event, HostedCodeChunk):
+                break
+        await stream.aclose()
+        assert (session.history, session.is_busy) == ([], False)
+        assert (await openai.run("go", session=session)).text == "fine"
+
+
+async def test_a_vendor_as_a_sandbox_of_a_mode() -> None:
+    vendor = ScriptedVendor("openai", [response(ran(), said("one")), response(said("two"))])
+    async with adapter(vendor) as openai, CodeMode(HostedSandbox(openai)) as mode, mode.session() as session:
+        first = await session.run("go")
+        assert (first.output, first.stdout, first.tier) == ("one", "1\n", "vendor")
+        assert (await session.run("more")).output == "two"
+    assert len(vendor.asked[1]["input"]) == 4
+    with pytest.raises(InvalidSetting, match="takes no inputs"):
+        await HostedSandbox(openai).execute("go", inputs={"a": 1})
+    assert HostedSandbox.probe().tier == "vendor"
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "extra"),
+    [("openai", "openai", "openai"), ("anthropic", "anthropic", "anthropic"), ("google.genai", "gemini", "gemini")],
+)
+def test_a_missing_sdk_names_its_extra(package: str, module: str, extra: str) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        f"import hatchway.hosted as h; h.code_tool({module!r})\n"
+        "from hatchway.core.errors import MissingExtra\n"
+        f"try: import hatchway.hosted.{module}.adapter\n"
+        "except MissingExtra as e: print(e.hint)"
+    )
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.strip() == f"pip install 'hatchway[{extra}]'", ran.stderr

@@ -7,6 +7,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from hatchway import CodeMode, CodeRuntimeError
+from hatchway.hosted import OpenAIAdapter, code_tool
+from hatchway.testing import ScriptedVendor
 
 pytestmark = pytest.mark.anyio
 
@@ -56,3 +58,25 @@ async def test_a_failing_action_marks_its_span(exporter: InMemorySpanExporter) -
     assert span.attributes is not None
     assert span.attributes["error.type"] == "CodeRuntimeError"
     assert not span.status.is_ok
+
+
+async def test_a_request_to_a_vendor_is_noted_in_its_span(exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
+    call = {"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": 1, "b": 2}'}
+    code = {"type": "code_interpreter_call", "id": "i", "code": "1", "container_id": "cntr_1", "status": "completed"}
+    base = {"id": "resp_1", "model": "real", "status": "completed", "usage": {"input_tokens": 5, "output_tokens": 6}}
+    vendor = ScriptedVendor("openai", [{**base, "output": [call]}, {**base, "output": [code]}])
+    tools = [code_tool("openai", container={"memory_limit": "4g"}), add]
+    async with OpenAIAdapter("m", client=vendor.client(), tools=tools) as adapter:
+        await adapter.run("go")
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    action, made = spans["execute_tool execute_code"], spans["execute_tool add"]
+    assert made.parent is not None
+    assert made.parent.span_id == action.context.span_id
+    assert action.attributes is not None
+    known = {name: action.attributes.get(name) for name in action.attributes}
+    assert known["gen_ai.provider.name"] == known["hatchway.sandbox"] == "openai"
+    assert known["hatchway.vendor.request.id"] == "req_1"
+    assert (known["gen_ai.response.model"], known["gen_ai.usage.output_tokens"]) == ("real", 6)
+    assert (known["hatchway.container.id"], known["hatchway.container.memory_limit"]) == ("cntr_1", "4g")
+    assert "gen_ai.request.max_tokens" not in known

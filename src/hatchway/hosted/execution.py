@@ -34,7 +34,7 @@ class HostedExecution(CodeExecution):
         self._adapter = turn.adapter
         self._vendor = turn.adapter.vendor
         self._limits = limits
-        self._teller = Teller(turn, on_output)
+        self._teller = Teller(turn, on_output, limits.output_bytes)
         self._exchange = Exchange(turn, limits, self._teller)
         self._answers: list[Answer] = []
         self._responses: list[Item] = []

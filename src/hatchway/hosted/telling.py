@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hatchway.core.events import AgentEvent, CallFailed, Response, Thoughts
+from hatchway.core.output import OutputBuffer
 from hatchway.core.sandbox import OnDisplay, OnOutput
 from hatchway.hosted.code import Answer, HostedCodeResult, ProgrammaticCall, Telemetry
 from hatchway.hosted.context import Turn
@@ -18,30 +19,30 @@ from hatchway.hosted.events import (
     HostedRequestEnded,
     UnknownItem,
 )
+from hatchway.trace.otel import annotate
 
 
 class Teller:
     """Tells what happens in one request."""
 
-    def __init__(self, turn: Turn, on_output: OnOutput | None) -> None:
+    def __init__(self, turn: Turn, on_output: OnOutput | None, output_bytes: int) -> None:
         self._turn = turn
         self._on_output = on_output
         self.on_display: OnDisplay | None = None
         self.told: set[str] = set()
         """The code that was told of already."""
-        self._out: list[str] = []
-        self._err: list[str] = []
+        self._out, self._err = OutputBuffer(output_bytes), OutputBuffer(output_bytes)
         self._shown = 0
 
     @property
     def stdout(self) -> str:
-        """What all code printed so far, where the streams are not told apart too."""
-        return "".join(self._out)
+        """What all code printed so far, where the streams are not told apart too; cut past the limit."""
+        return self._out.text()
 
     @property
     def stderr(self) -> str:
         """What all code wrote to stderr so far."""
-        return "".join(self._err)
+        return self._err.text()
 
     def live(self, facts: Sequence[AgentEvent | HostedCodeResult]) -> None:
         """What a stream tells at once."""
@@ -87,7 +88,20 @@ class Teller:
         self.publish(CallFailed("the arguments are no JSON object", call_id=call.call_id, tool_name=call.tool))
 
     def requested(self, telemetry: Telemetry) -> None:
-        """A request came back."""
+        """A request came back: told, and noted in the span of the run."""
+        annotate(
+            {
+                "gen_ai.provider.name": telemetry.provider,
+                "gen_ai.response.model": telemetry.model,
+                "gen_ai.response.id": telemetry.response_id,
+                "gen_ai.usage.input_tokens": telemetry.input_tokens,
+                "gen_ai.usage.output_tokens": telemetry.output_tokens,
+                "gen_ai.request.max_tokens": telemetry.max_output_tokens,
+                "hatchway.vendor.request.id": telemetry.request_id,
+                "hatchway.container.id": telemetry.container_id,
+                "hatchway.container.memory_limit": telemetry.memory_limit,
+            }
+        )
         self.publish(HostedRequestEnded(telemetry))
 
     def lost(self, container_id: str, reason: str) -> None:

@@ -25,6 +25,14 @@ def call_span(name: str, *, call_id: str, run_id: str) -> AbstractContextManager
     return _recorded(name, {"gen_ai.tool.call.id": call_id, "hatchway.run.id": run_id})
 
 
+def annotate(attributes: Mapping[str, Any]) -> None:
+    """Note facts in the span that is under way; what is None is left out."""
+    if is_traced():
+        from opentelemetry import trace
+
+        trace.get_current_span().set_attributes({name: each for name, each in attributes.items() if each is not None})
+
+
 def is_traced() -> bool:
     """Whether the program has set up tracing. One that has not pays nothing for spans, not even the import."""
     api = sys.modules.get("opentelemetry.trace")
