@@ -562,9 +562,10 @@ async def test_against_a_server_on_loopback() -> None:
 
 
 async def test_two_requests_at_once_do_not_mix() -> None:
-    vendor = ScriptedVendor(
-        "openai", [lambda request: response(said(request.body["input"][0]["content"][0]["text"]))] * 8
-    )
+    def echo(request: VendorRequest) -> dict[str, Any]:
+        return response(said(request.body["input"][0]["content"][0]["text"]))
+
+    vendor = ScriptedVendor("openai", [echo] * 8)
     events: list[AgentEvent] = []
     async with adapter(vendor, on_event=events.append) as openai:
         replies = await asyncio.gather(*[asked(openai, number % 2 == 0, f"n{number}") for number in range(8)])
