@@ -36,7 +36,8 @@ SUITES = [
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_as_an_ordinary_user(name: str) -> None:
+def test_as_an_ordinary_user(name: str, open_path: Path) -> None:
+    open_path.chmod(0o777)
     real = os.path.realpath(getattr(sys, "_base_executable", sys.executable))  # not a copy in a venv
     python = sys.executable
     if not all(p.stat().st_mode & 1 for p in Path(real).parents):
@@ -48,7 +49,12 @@ def test_as_an_ordinary_user(name: str) -> None:
     done = subprocess.run(
         command,
         cwd=HERE.parents[1],
-        env={"PATH": os.defpath, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            "PATH": os.defpath,
+            "PYTHONPATH": path,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HATCHWAY_KEY_FILE": f"{open_path}/key",
+        },
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],

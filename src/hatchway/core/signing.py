@@ -11,6 +11,7 @@ import hmac
 import json
 import os
 import secrets
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -21,30 +22,68 @@ _MAGIC = "hatchway-checkpoint-1"
 _KEY_BYTES = 32
 
 
+_NO_HOME = Path("/var/tmp")
+"""Outlives a restart, other than the usual temporary folder."""
+
+
 def key_path() -> Path:
-    """Where this user's key lives: `HATCHWAY_KEY_FILE`, or a file in the user's data folder."""
+    """Where this user's key lives: `HATCHWAY_KEY_FILE`, a file in the user's data folder, or, for a user without one
+    that can be written, in a folder of the user's own below `/var/tmp`."""
     if given := os.environ.get("HATCHWAY_KEY_FILE"):
         return Path(given)
     from platformdirs import user_data_path
 
-    return user_data_path("hatchway") / "signing.key"
+    path = user_data_path("hatchway") / "signing.key"
+    return path if _is_possible(path) else _without_home() / path.name
 
 
 def load_key(path: Path | None = None) -> bytes:
     """The key, made on first use with mode 0600.
 
     Raises:
-        InvalidSetting: The file is too short, or others may read it.
+        InvalidSetting: The file is too short or cannot be had, or others may read or replace it.
     """
     path = path or key_path()
-    if not path.exists():
-        _make_key(path)
-    if path.stat().st_mode & 0o077:
-        raise InvalidSetting(f"{path} can be read by others", hint=f"chmod 600 {path}")
-    key = path.read_bytes()
+    try:
+        if not path.exists():
+            _make_key(path)
+        key = _read_key(path)
+    except OSError as e:
+        raise InvalidSetting(
+            f"the signing key {path} cannot be had: {e.strerror}",
+            hint="export HATCHWAY_KEY_FILE=…: a file of your own, of mode 0600, in a folder you may write to",
+        ) from e
     if len(key) < _KEY_BYTES:
         raise InvalidSetting(f"{path} holds no key of {_KEY_BYTES} bytes", hint=f"rm {path}: a new one is made")
     return key
+
+
+def _without_home() -> Path:
+    return _NO_HOME / f"hatchway-{os.getuid()}"
+
+
+def _is_possible(path: Path) -> bool:
+    """Whether the key is there, or can be made."""
+    try:
+        if path.exists():
+            return True
+        above = next(folder for folder in path.parents if folder.exists())
+    except OSError:
+        return False
+    return os.access(above, os.W_OK | os.X_OK)
+
+
+def _read_key(path: Path) -> bytes:
+    if path.parent == _without_home():  # everybody may make folders there: take only one's own
+        folder = os.lstat(path.parent)
+        if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid() or folder.st_mode & 0o077:
+            raise InvalidSetting(
+                f"{path.parent} is not a folder of this user alone",
+                hint="export HATCHWAY_KEY_FILE=…: a file of your own, of mode 0600",
+            )
+    if path.stat().st_mode & 0o077:
+        raise InvalidSetting(f"{path} can be read by others", hint=f"chmod 600 {path}")
+    return path.read_bytes()
 
 
 def _make_key(path: Path) -> None:
