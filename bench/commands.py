@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from hatchway.sandboxes.jail import CommandJail
 NOTE = """\
 From the call to the exit code, {rounds} interleaved rounds, the machine in use by others. A warm jail is one
 `CommandJail` that starts many; a cold one is made and closed each time; `hatchway jail` also starts its own Python.
-srt 0.0.78 took 461 ms with Python on a quiet machine of this kind; it is not part of this run."""
+srt (`npm install -g @anthropic-ai/sandbox-runtime`) is a row where it is installed; on a quiet machine of this kind its
+version 0.0.78 took 461 ms with Python."""
 BWRAP = (
     "bwrap --unshare-all --clearenv --die-with-parent --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib"
     " --symlink usr/lib64 /lib64 --proc /proc --dev /dev --tmpfs /tmp --setenv PATH /usr/bin"
@@ -55,6 +57,7 @@ async def _measured(rounds: int) -> dict[str, dict[str, list[float]]]:
         ways = {
             "no wall": _plain([]),
             **({"bubblewrap": _plain(BWRAP.split())} if shutil.which("bwrap") else {}),
+            **({"srt": _srt} if _has_srt() else {}),
             "`hatchway jail`": _plain([str(Path(sys.executable).parent / "hatchway"), "jail", "--"]),
             "a cold jail": _cold,
             "a warm jail": _in(warm),
@@ -81,6 +84,15 @@ def _plain(prefix: Sequence[str]) -> Callable[[list[str]], Awaitable[None]]:
         await asyncio.to_thread(subprocess.run, [*prefix, *argv], check=True, stdin=subprocess.DEVNULL)
 
     return run
+
+
+def _has_srt() -> bool:
+    """Whether it is installed, with what it needs."""
+    return bool(shutil.which("srt")) and not subprocess.run(["srt", "-c", "true"], check=False).returncode
+
+
+async def _srt(argv: list[str]) -> None:
+    await _plain(["srt", "-c"])([shlex.join(argv)])  # it joins its arguments itself, without quotes
 
 
 def _in(jail: CommandJail) -> Callable[[list[str]], Awaitable[None]]:

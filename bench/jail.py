@@ -112,11 +112,8 @@ async def _run(sandbox: CodeSandbox, code: str = "1 + 1") -> object:
 
 
 async def _cold() -> float:
-    async def first() -> None:
-        async with JailSandbox() as sandbox:
-            await _run(sandbox)
-
-    return await _timed(first)
+    async with JailSandbox() as sandbox:
+        return await _timed(lambda: _run(sandbox))
 
 
 async def _native(sandbox: CodeSandbox) -> float:
