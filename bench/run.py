@@ -20,6 +20,7 @@ import containers
 import coverage
 import jail
 import leaks
+import servers
 import startup
 import steady
 from rounds import contenders
@@ -37,6 +38,7 @@ REPORTS: dict[str, Callable[..., Section]] = {
     "executors": executors.report,
     "containers": containers.report,
     "durable": durable.report,
+    "mcp": servers.report,
     "steady": steady.report,
     "startup": startup.report,
     "coverage": coverage.report,

@@ -21,7 +21,8 @@ def help_of(words: str) -> str:
     context = click.Context(cli, info_name="hatchway", terminal_width=80, color=False, **cli.context_settings)
     command: click.Command = cli
     for word in words.split()[1:]:
-        found = cli.get_command(context, word)
+        assert isinstance(command, click.Group), word
+        found = command.get_command(context, word)
         assert found is not None, word
         command, context = found, click.Context(found, info_name=word, parent=context, terminal_width=80, color=False)
     return command.get_help(context)

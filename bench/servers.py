@@ -1,0 +1,204 @@
+"""MCP: what a nested call, generating an API and a search cost, and what a prompt weighs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tables import Section, Target, duration
+
+from hatchway import CodeMode, Rule
+from hatchway.sandboxes.jail import JailSandbox
+from hatchway.tools.apigen import write_sources
+from hatchway.tools.functions import Tool
+from hatchway.tools.mcp.offered import offered
+from hatchway.tools.mcp.servers import McpServers
+from hatchway.tools.mcp.settings import StdioSettings
+from hatchway.tools.search.discovery import Finder
+from hatchway.tools.search.settings import SearchSettings
+from hatchway.tools.stubs import render_stubs
+
+HERE = Path(__file__).parent
+NODE = HERE.parent / ".node" / "node_modules" / "@modelcontextprotocol"
+DIRECT = "direct, by the SDK"
+NOTE = """\
+A nested call is `get_current_time` of PyPI's mcp-server-time, {calls} in a loop from code, against the same calls made
+by the SDK's own client to a server of its own; {rounds} rounds in turn. On a crowded machine the wall clock of the same
+call swings by more than the target; the CPU of the host beside it swings less. Generating is CPU beyond the server's
+list, from the list as it came to files on disk. Search is over 1,000 tools, the index warm. Tokens are characters / 4.
+hit@3 is over {queries} queries that were written without looking at scores (`queries.json`), against {tools} tools of
+real servers: {names}. freeact 0.9.1, not run here: generating 0.64 s CPU for 20 tools, a nested call 2.7–4 times a
+direct one."""
+
+
+def report(*, quick: bool) -> Section:
+    """The section of the report."""
+    calls, rounds = (30, 3) if quick else (100, 7)
+    with tempfile.TemporaryDirectory(prefix="hatchway-bench-") as folder:
+        os.environ["PYTOOLS_DIR"] = folder
+        nested = asyncio.run(_nested(calls, rounds))
+        made = [_generated(number, Path(folder)) for number in (20, 500)]
+        searching = _searching(Path(folder))
+        sizes = asyncio.run(_prompts())
+        tools = asyncio.run(_real_tools(folder))
+    hits, asked = _hits(tools)
+    walls = {name: [wall for wall, _ in spent] for name, spent in nested.items()}
+    direct = walls.pop(DIRECT)
+    targets = [
+        Target(
+            what=f"nested call / direct, {name}",
+            limit=1.3,
+            values=[min(wall) / min(direct), median(wall) / median(direct)],
+        )
+        for name, wall in walls.items()
+    ]
+    targets += [
+        Target(what="generating 20 tools", limit=0.2, values=[made[0]], unit=" s"),
+        Target(what="generating 500 tools", limit=2, values=[made[1]], unit=" s"),
+        Target(what="search over 1,000 tools", limit=5, values=[each * 1000 for each in searching], unit=" ms"),
+        Target(what="prompt of 100 tools with discovery", limit=1000, values=[sizes["discovery"]], unit=" tokens"),
+        Target(what="hit@3, hybrid", limit=90, values=[hits["hybrid"]], unit=" %", at_least=True),
+    ]
+    rows = [
+        [name, " / ".join(duration(of(part)) for part in zip(*spent, strict=True) for of in (min, median))]
+        for name, spent in nested.items()
+    ]
+    rows += [[f"prompt of 100 tools: {name}", f"{tokens:.0f} tokens"] for name, tokens in sizes.items()]
+    rows += [[f"hit@3, {name}", f"{percent:.0f} %"] for name, percent in hits.items()]
+    names = ", ".join(sorted({name.partition(".")[0] for name in tools}))
+    note = NOTE.format(calls=calls, rounds=rounds, queries=asked, tools=len(tools), names=names)
+    return Section(
+        title="MCP",
+        note=note,
+        targets=targets,
+        head=["", "value, or wall min / median / host CPU min / median"],
+        rows=rows,
+    )
+
+
+async def _nested(calls: int, rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Wall clock and CPU of this process per call, for each way and round."""
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters
+
+    entry: dict[str, Any] = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
+    code = f"for _ in range({calls}): time.get_current_time(timezone='UTC')"
+    taken: dict[str, list[tuple[float, float]]] = {}
+
+    def note(name: str, wall: float, cpu: float) -> None:
+        spent = (time.perf_counter() - wall) / calls, (time.process_time() - cpu) / calls
+        taken.setdefault(name, []).append(spent)
+
+    sandboxes = ["monty", "process", *(["jail"] if JailSandbox.probe().state == "usable" else [])]
+    async with Client(StdioServerParameters(**entry)) as client, McpServers({"time": entry}) as servers:
+        for _ in range(rounds):
+            wall, cpu = time.perf_counter(), time.process_time()
+            for _ in range(calls):
+                await client.call_tool("get_current_time", {"timezone": "UTC"})
+            note(DIRECT, wall, cpu)
+            for name in sandboxes:
+                async with CodeMode(name, mcp_servers=servers, rules=[Rule("allow")]) as mode:
+                    await mode.run("1")
+                    wall, cpu = time.perf_counter(), time.process_time()
+                    await mode.run(code)
+                    note(name, wall, cpu)
+    return taken
+
+
+def _listed(number: int) -> list[dict[str, Any]]:
+    """A list as servers send it: a few parameters each, nested ones among them."""
+    item = {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}, "label": {"type": "string"}},
+        "required": ["id"],
+    }
+    said = "Look through the records of an account and give those that fit, newest first, with their labels. "
+    properties = {
+        "query": {"type": "string", "description": "What to look for."},
+        "limit": {"type": "integer", "minimum": 1, "default": 10, "description": "How many at most."},
+        "kind": {"enum": ["open", "closed", "all"], "description": "Which of them."},
+        "items": {"type": "array", "items": item, "description": "Where to begin."},
+    }
+    takes = {"type": "object", "properties": properties, "required": ["query"]}
+    gives = {"type": "object", "properties": {"rows": {"type": "array", "items": item}}, "required": ["rows"]}
+    return [
+        {"name": f"find_records_{n}", "description": said * 3, "inputSchema": takes, "outputSchema": gives}
+        for n in range(number)
+    ]
+
+
+def _tools(number: int) -> list[Tool]:
+    async def call(_name: str, _arguments: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    return list(offered("records", _listed(number), StdioSettings(command="x"), call).tools)
+
+
+def _generated(number: int, folder: Path) -> float:
+    started = time.process_time()
+    write_sources(_tools(number), ["records"], folder / str(number))
+    return time.process_time() - started
+
+
+def _searching(folder: Path) -> tuple[float, float]:
+    tools = {tool.name: tool for tool in _tools(1000)}
+    finder = Finder("hybrid", SearchSettings(directory=folder, database=folder / "search.db"))
+    finder.offer(tools)
+    finder.search("warm up")
+    seconds: list[float] = []
+    for number in range(50):
+        started = time.perf_counter()
+        finder.search(f"newest open account records with label {number}")
+        seconds.append(time.perf_counter() - started)
+    finder.close()
+    return min(seconds), median(seconds)
+
+
+async def _prompts() -> dict[str, float]:
+    listed, tools = _listed(100), _tools(100)
+    as_json = json.dumps([{k: each[k] for k in ("name", "description", "inputSchema")} for each in listed])
+    async with CodeMode("monty", tools=tools, discovery="hybrid") as mode:
+        discovered = mode.prompt()
+    return {
+        "JSON tools": len(as_json) / 4,
+        "typed stubs": len(render_stubs(tools)) / 4,
+        "discovery": len(discovered) / 4,
+    }
+
+
+async def _real_tools(folder: str) -> dict[str, Tool]:
+    python = {"time": "mcp_server_time", "git": "mcp_server_git", "fetch": "mcp_server_fetch"}
+    entries: dict[str, Any] = {
+        name: {"command": sys.executable, "args": ["-m", module]} for name, module in python.items()
+    }
+    for name, server, args in (("fs", "filesystem", [folder]), ("everything", "everything", ["stdio"])):
+        script = NODE / f"server-{server}" / "dist" / "index.js"
+        if script.exists():
+            entries[name] = {"command": "node", "args": [str(script), *args]}
+    async with McpServers(entries) as servers:
+        return {tool.name: tool for tool in await servers.tools()}
+
+
+def _hits(tools: dict[str, Tool]) -> tuple[dict[str, float], int]:
+    asked = [
+        (query, name)
+        for name, queries in json.loads((HERE / "queries.json").read_text(encoding="utf-8")).items()
+        if name in tools
+        for query in queries
+    ]
+    found: dict[str, float] = {}
+    for kind, weights in {"words": (1.0, 0.0), "meaning": (0.0, 1.0), "hybrid": (1.0, 1.0)}.items():
+        settings = SearchSettings(database=None, bm25_weight=weights[0], vector_weight=weights[1])
+        finder = Finder("hybrid", settings)
+        finder.offer(tools)
+        right = sum(name in [each.name for each in finder.search(query, 3)] for query, name in asked)
+        finder.close()
+        found[kind] = 100 * right / len(asked)
+    return found, len(asked)
