@@ -1,5 +1,6 @@
 """Calls from a vendor's code to our tools: the same gate, journal and approvals as for a sandbox of ours."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hatchway import Allow, ApprovalRequired, CallContext, Deny, Edit, Rule, tool
+from hatchway import Allow, ApprovalRequired, CallContext, Deny, Edit, InDoubt, Ran, Rule, tool
 from hatchway.core.errors import CheckpointRefused, CodeLimitError, InvalidTool, RoundLimitReached, TransportError
 from hatchway.core.events import AgentEvent, ApprovalRequest, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.limits import Limits
@@ -133,6 +134,7 @@ async def test_a_call_from_code_passes_the_gate_and_goes_back(provider: str, str
     assert [(call.is_from_code, call.parent_code_call_id) for call in made] == [
         (True, "prog_1" if provider == "openai" else "srv_1")
     ]
+    assert [call.arguments for call in made] == [{}]  # what must not be seen is known to the gate alone
     kinds = [type(event) for event in events if isinstance(event, CallDecided | CallStarted | ToolOutput)]
     assert kinds == [CallDecided, CallStarted, ToolOutput]
     first, second = vendor.asked
@@ -379,3 +381,31 @@ def test_gemini_code_cannot_call_tools() -> None:
     assert isinstance(code_tool("gemini"), GeminiCodeExecutionTool)
     assert isinstance(code_tool("openai", container={"memory_limit": "4g"}), OpenAICodeInterpreterTool)
     assert isinstance(code_tool("anthropic"), AnthropicCodeExecutionTool)
+
+
+async def test_a_request_given_up_while_a_tool_ran(tmp_path: Path) -> None:
+    journal, begun = str(tmp_path / "journal.db"), asyncio.Event()
+
+    @tool
+    async def price(item: str) -> int:
+        begun.set()
+        await asyncio.Event().wait()
+        return 1
+
+    call = openai_calls(("c", "price", {"item": "tea"}))
+    ids: set[str] = set()
+    settings: dict[str, Any] = {"journal": journal, "on_event": lambda event: ids.add(event.run_id)}
+    adapter, _ = an_adapter("openai", [call], tools=[price], **settings)
+    async with adapter:
+        running = asyncio.create_task(adapter.run("go"))
+        await begun.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    (run_id,) = ids
+    adapter, vendor = an_adapter("openai", [openai_end()], tools=[price], journal=journal)
+    async with adapter:
+        with pytest.raises(InDoubt):
+            await adapter.resume(run_id)
+        with pytest.raises(CheckpointRefused, match="cannot run code again"):
+            await adapter.resume(run_id, {"c": Ran(3)})
+    assert vendor.requests == []

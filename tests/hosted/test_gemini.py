@@ -33,6 +33,7 @@ from hatchway.hosted import (
     HostMount,
     UnknownItem,
 )
+from hatchway.hosted.gemini.interactions import read_steps
 from hatchway.hosted.gemini.reading import read_codes
 from hatchway.testing import ScriptedVendor, VendorReply
 from hatchway.testing.vendor import sdk_client
@@ -262,3 +263,34 @@ async def test_against_a_server_on_loopback() -> None:
             assert (await asked(gemini, False)).text == "whole"
             assert (await asked(gemini, True)).text == "streamed"
         await client.aio.aclose()
+
+
+async def test_the_code_of_an_interaction() -> None:
+    steps = [
+        {
+            "type": "code_execution_call",
+            "id": "1",
+            "arguments": {"language": "python", "code": "a"},
+            "signature": "AAEC",
+        },
+        {"type": "code_execution_result", "call_id": "1", "result": "A", "is_error": False, "signature": "AAED"},
+        {"type": "code_execution_call", "id": "2", "arguments": {"language": "python", "code": "b"}},
+        {"type": "code_execution_result", "call_id": "2", "result": "oh", "is_error": True},
+        {"type": "code_execution_call", "id": "3", "arguments": {"language": "python", "code": "c"}},
+    ]
+    body = {
+        "id": "i",
+        "status": "completed",
+        "steps": steps,
+        "created": "2026-01-01T00:00:00Z",
+        "updated": "2026-01-01T00:00:00Z",
+    }
+    vendor = ScriptedVendor("gemini", routes={"POST .*interactions": VendorReply(body=body)})
+    came = await vendor.client().aio.interactions.create(model="g", input="go")
+    for found in (read_steps(came.steps), read_steps(steps)):
+        assert [(each.call.code, each.status, each.text) for each in found] == [
+            ("a", "ok", "A"),
+            ("b", "failed", "oh"),
+            ("c", "interrupted", ""),
+        ]
+        assert found[0].opaque == {"call_signature": "AAEC", "result_signature": "AAED"}

@@ -43,7 +43,7 @@ class HostedCodeEnded(AgentEvent):
 
 @dataclass(frozen=True)
 class HostedCallMade(AgentEvent):
-    """A call to one of our tools left the vendor; the gate is next."""
+    """A call to one of our tools left the vendor; the gate is next, and tells the arguments (`CallStarted`)."""
 
     call: ProgrammaticCall
 

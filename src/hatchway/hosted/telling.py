@@ -80,8 +80,8 @@ class Teller:
         self.publish(HostedCodeEnded(code))
 
     def made(self, call: ProgrammaticCall) -> None:
-        """A call of ours left the vendor."""
-        self.publish(HostedCallMade(call))
+        """A call of ours left the vendor; its arguments are told by the gate, which knows what must not be seen."""
+        self.publish(HostedCallMade(replace(call, arguments={})))
 
     def unreadable(self, call: ProgrammaticCall) -> None:
         """A call whose arguments nobody can read."""
