@@ -44,6 +44,7 @@ PRINTS = {
         "monty:  A cake costs 5 euro. (2 calls passed the gate)\n"
     ),
     "jailed_command.py": "no keys for me\nseen: data.csv\n",
+    "mcp_tools.py": "asked:  git.git_add(['note.txt'])\noutput: 21:00\n",
     "network.py": (
         "request: GET\nrequest: DELETE\nrefused: only GET is allowed there\n"
         "request: GET\nrefused: it is not among the allowed domains\noutput:  tea, cake\n"

@@ -163,6 +163,29 @@ async def test_http_refusals(web: Any, path: str, said: str) -> None:
     assert said in raised.value.message
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "hint"),
+    [
+        (401, "HTTP 401 Unauthorized", 'set its "headers", such as {"Authorization": "Bearer ${TOKEN}"}'),
+        (500, "HTTP 500 Internal Server Error", "look whether the server runs, and whether the url is right"),
+    ],
+)
+async def test_http_statuses(status: int, said: str, hint: str) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with McpServers({"far": {"url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": 20}}) as servers:
+            with pytest.raises(ServerUnavailable) as raised:
+                await servers.tools()
+    assert said in raised.value.message
+    assert raised.value.hint == hint
+
+
 async def test_a_certificate_nobody_signed(secure_web: Any) -> None:
     async with McpServers({"far": {"url": secure_web.url, "connect_timeout": 20}}) as servers:
         with pytest.raises(ServerUnavailable) as raised:
