@@ -18,6 +18,7 @@ import calls
 import commands
 import containers
 import coverage
+import frameworks
 import jail
 import leaks
 import servers
@@ -39,6 +40,7 @@ REPORTS: dict[str, Callable[..., Section]] = {
     "containers": containers.report,
     "durable": durable.report,
     "mcp": servers.report,
+    "frameworks": frameworks.report,
     "steady": steady.report,
     "startup": startup.report,
     "coverage": coverage.report,

@@ -93,6 +93,22 @@ def actions(run: Run, add: Callable[[object, object], str], nap: Callable[[str],
     return jobs
 
 
+async def loop_gaps(n: int, run: Run) -> list[float]:
+    """The longest time the event loop stood still while code counted for a while, of each of `n` actions."""
+    return [await _longest_gap(run) for _ in range(n)]
+
+
+async def _longest_gap(run: Run) -> float:
+    running = asyncio.ensure_future(run("total = 0\nfor i in range(2_000_000):\n    total += i\nNone"))
+    longest, last = 0.0, time.perf_counter()
+    while not running.done():
+        await asyncio.sleep(0.001)
+        now = time.perf_counter()
+        longest, last = max(longest, now - last), now
+    await running
+    return longest
+
+
 def serve(jobs: Jobs) -> None:
     """Answer the bench's requests, one JSON line each, until it closes our stdin."""
     answers = os.fdopen(os.dup(1), "w")

@@ -1,0 +1,101 @@
+"""What code costs inside the frameworks: `execute_code` over the framework's own floor, nested calls, preparing a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from statistics import median
+
+from calls import OWN
+from rounds import Samples, contenders, interleaved
+from tables import Section, Target, duration
+
+PA, AF = "Hatchway in Pydantic AI", "Hatchway in Agent Framework"
+PA_FLOOR, AF_FLOOR = "Pydantic AI, a tool that does nothing", "Agent Framework, a tool that does nothing"
+OURS = {
+    PA_FLOOR: "hatchway_pydantic_ai floor",
+    f"{PA}, jail": "hatchway_pydantic_ai jail",
+    f"{PA}, monty": "hatchway_pydantic_ai monty",
+    AF_FLOOR: "hatchway_agent_framework floor",
+    f"{AF}, jail": "hatchway_agent_framework jail",
+    f"{AF}, monty": "hatchway_agent_framework monty",
+    OWN: "monty_pull async",
+}
+NOTE = """\
+`execute_code` warm, with two typed tools and one call of `add(1, 2)`; on Monty the code is type-checked first. In
+Pydantic AI it is one whole run of an agent with a scripted model, in Agent Framework one invocation of the tool; the
+floor is the same with a tool that does nothing. One nested call: {n} in a row. Preparing: `before_run` with 100 tools.
+Gap: the longest time the event loop stood still while the code counted. Minimum / median of {rounds} rounds in turns."""
+MOST_CALLS = 9_999
+"""In one action; the limit is 10 000."""
+
+
+def report(*, quick: bool) -> Section:
+    """The section of the report."""
+    n, rounds = (200, 2) if quick else (1000, 7)
+    with contenders(OURS) as found:
+        action = interleaved(found, "action", 3, idle=rounds)
+        calls = _times(interleaved(found, "calls", n, idle=rounds))
+        before = interleaved(found, "before_run", 20, idle=rounds)
+        gap = interleaved(found, "gap", 1, idle=rounds)
+        many = interleaved([each for each in found if each.name.startswith("Hatchway")], "calls", MOST_CALLS, idle=1)
+    names = [each.name for each in found if each.name in action]
+    return Section(
+        title="Frameworks",
+        note=NOTE.format(n=n, rounds=rounds),
+        head=["min / median", "`execute_code`, one call", "one nested call", "preparing, 100 tools", "gap"],
+        rows=[[name, *(_cell(each, name) for each in (action, calls, before, gap))] for name in names],
+        targets=[
+            *(_over_floor(action, name, floor, limit) for name, floor, limit in _OVER),
+            *(_target(calls, name, "one nested call", 200.0, 1e6, " µs") for name in names if "jail" in name),
+            *(_beside(calls, name) for name in names if name.endswith("monty")),
+            *(_target(before, f"{AF}, {kind}", "preparing a run", 0.2, 1e3, " ms") for kind in ("jail", "monty")),
+            *(_target(gap, name, "gap", 20.0, 1e3, " ms") for name in names if name.startswith("Hatchway")),
+            *(
+                Target(what=f"{name}: calls in one action", limit=9_999, values=(9_999,), at_least=True)
+                for name in many
+            ),
+        ],
+    )
+
+
+_OVER = [
+    (f"{PA}, jail", PA_FLOOR, 2.0),
+    (f"{AF}, jail", AF_FLOOR, 2.0),
+    (f"{PA}, monty", PA_FLOOR, 3.0),
+    (f"{AF}, monty", AF_FLOOR, 3.0),
+]
+
+
+def _times(samples: Mapping[str, Samples]) -> dict[str, Samples]:
+    """Of calls the samples hold time and CPU by turns: the times alone."""
+    return {name: Samples(each.busy[::2], each.idle[::2]) for name, each in samples.items()}
+
+
+def _cell(samples: Mapping[str, Samples], name: str) -> str:
+    return f"{duration(samples[name].best)} / {duration(samples[name].usual)}" if name in samples else "–"
+
+
+def _target(samples: Mapping[str, Samples], name: str, what: str, limit: float, scale: float, unit: str) -> Target:
+    values = (samples[name].best * scale, samples[name].usual * scale) if name in samples else ()
+    return Target(what=f"{name}: {what}", limit=limit, unit=unit, values=values)
+
+
+def _over_floor(samples: Mapping[str, Samples], name: str, floor: str, limit: float) -> Target:
+    values: tuple[float, ...] = ()
+    if name in samples and floor in samples:
+        one, other = samples[name], samples[floor]
+        values = ((one.best - other.best) * 1e3, (median(one.idle) - median(other.idle)) * 1e3)
+    return Target(what=f"{name}: `execute_code` over the floor", limit=limit, unit=" ms", values=values)
+
+
+def _beside(samples: Mapping[str, Samples], name: str) -> Target:
+    values: tuple[float, ...] = ()
+    if name in samples and OWN in samples:
+        one, other = samples[name], samples[OWN]
+        values = (one.best / other.best, one.usual / other.usual)
+    return Target(what=f"{name}: one nested call ÷ {OWN}", limit=1.3, unit="×", values=values)
+
+
+if __name__ == "__main__":
+    print(report(quick="--quick" in sys.argv).markdown())
