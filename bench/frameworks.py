@@ -1,4 +1,4 @@
-"""What code costs inside the frameworks: `execute_code` over the framework's own floor, nested calls, preparing a run."""
+"""What code costs inside the frameworks: `execute_code` over their own floor, nested calls, preparing a run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ NOTE = """\
 `execute_code` warm, with two typed tools and one call of `add(1, 2)`; on Monty the code is type-checked first. In
 Pydantic AI it is one whole run of an agent with a scripted model, in Agent Framework one invocation of the tool; the
 floor is the same with a tool that does nothing. One nested call: {n} in a row. Preparing: `before_run` with 100 tools.
-Gap: the longest time the event loop stood still while the code counted. Minimum / median of {rounds} rounds in turns."""
-MOST_CALLS = 9_999
-"""In one action; the limit is 10 000."""
+Gap: the longest time the event loop stood still while code counted. Minimum / median of {rounds} rounds in turns."""
+MOST_CALLS = 10_000
+"""In one action, as many as the limit allows."""
 
 
 def report(*, quick: bool) -> Section:
@@ -51,10 +51,7 @@ def report(*, quick: bool) -> Section:
             *(_beside(calls, name) for name in names if name.endswith("monty")),
             *(_target(before, f"{AF}, {kind}", "preparing a run", 0.2, 1e3, " ms") for kind in ("jail", "monty")),
             *(_target(gap, name, "gap", 20.0, 1e3, " ms") for name in names if name.startswith("Hatchway")),
-            *(
-                Target(what=f"{name}: calls in one action", limit=9_999, values=(9_999,), at_least=True)
-                for name in many
-            ),
+            *(_reached(name, name in many) for name in names if name.startswith("Hatchway")),
         ],
     )
 
@@ -87,6 +84,12 @@ def _over_floor(samples: Mapping[str, Samples], name: str, floor: str, limit: fl
         one, other = samples[name], samples[floor]
         values = ((one.best - other.best) * 1e3, (median(one.idle) - median(other.idle)) * 1e3)
     return Target(what=f"{name}: `execute_code` over the floor", limit=limit, unit=" ms", values=values)
+
+
+def _reached(name: str, was_reached: bool) -> Target:
+    """A contender whose action fails, or gives another value, is not among those that did it."""
+    what = f"{name}: calls in one action"
+    return Target(what=what, limit=MOST_CALLS, values=(MOST_CALLS if was_reached else 0,), at_least=True)
 
 
 def _beside(samples: Mapping[str, Samples], name: str) -> Target:

@@ -99,7 +99,7 @@ async def loop_gaps(n: int, run: Run) -> list[float]:
 
 
 async def _longest_gap(run: Run) -> float:
-    running = asyncio.ensure_future(run("total = 0\nfor i in range(2_000_000):\n    total += i\nNone"))
+    running = asyncio.ensure_future(run("total = 0\nfor i in range(2_000_000):\n    total += i\n1"))
     longest, last = 0.0, time.perf_counter()
     while not running.done():
         await asyncio.sleep(0.001)

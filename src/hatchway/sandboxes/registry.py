@@ -33,6 +33,7 @@ class Row:
 ROWS: Mapping[str, Row] = {
     "jail": Row("hatchway.sandboxes.jail:JailSandbox", best="namespaces"),
     "container": Row("hatchway.sandboxes.container:ContainerSandbox", best="container"),
+    "hyperlight": Row("hatchway.sandboxes.hyperlight:HyperlightSandbox", extra="hyperlight", best="vm"),
     "monty": Row("hatchway.sandboxes.monty:MontySandbox", best="language"),
     "process": Row("hatchway.sandboxes.process:ProcessSandbox", best="process"),
 }

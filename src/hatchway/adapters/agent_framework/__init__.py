@@ -9,11 +9,13 @@ except ImportError as e:
 
 from hatchway.adapters.agent_framework.providers import (
     ContainerCodeActProvider,
+    HyperlightCodeActProvider,
     JailCodeActProvider,
     MontyCodeActProvider,
 )
 from hatchway.adapters.agent_framework.tools import (
     ContainerExecuteCodeTool,
+    HyperlightExecuteCodeTool,
     JailExecuteCodeTool,
     MontyExecuteCodeTool,
 )
@@ -26,6 +28,8 @@ __all__ = [
     "ContainerExecuteCodeTool",
     "FileMount",
     "FileMountInput",
+    "HyperlightCodeActProvider",
+    "HyperlightExecuteCodeTool",
     "JailCodeActProvider",
     "JailExecuteCodeTool",
     "MontyCodeActProvider",

@@ -1,0 +1,5 @@
+"""Code in a Hyperlight micro-VM: `HyperlightSandbox`, where the machine has a hypervisor."""
+
+from hatchway.sandboxes.hyperlight.sandbox import HyperlightSandbox
+
+__all__ = ["HyperlightSandbox"]

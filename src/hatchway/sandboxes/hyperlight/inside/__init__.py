@@ -1,0 +1,1 @@
+"""What runs beside and inside the micro-VM."""
