@@ -34,8 +34,8 @@ TRANSPORTS = {"process": {"http": http}}
 ABOUT_CALLS = {"calls", "answers", "waiting", "parallel", "tool_errors", "values", "cancellation", "concurrency"}
 """What another transport can break; the rest is tried on it as well, but not in a hurry."""
 
-ELSEWHERE = {"container"}
-"""Tried in a file of its own: every check starts containers, which takes its time."""
+ELSEWHERE = {"container", "hyperlight"}
+"""Tried in files of their own: containers take their time, and Hyperlight makes one call at a time."""
 
 
 def cases() -> Iterator[Any]:

@@ -28,12 +28,16 @@ class Row:
     """The extra of Hatchway that brings its packages; empty when the base install has them."""
     best: Tier = "vm"
     """The strongest wall it can offer: `"auto"` does not try it once it has found a stronger one."""
+    is_chosen: bool = True
+    """Whether `"auto"` may take it."""
 
 
 ROWS: Mapping[str, Row] = {
     "jail": Row("hatchway.sandboxes.jail:JailSandbox", best="namespaces"),
     "container": Row("hatchway.sandboxes.container:ContainerSandbox", best="container"),
-    "hyperlight": Row("hatchway.sandboxes.hyperlight:HyperlightSandbox", extra="hyperlight", best="vm"),
+    "hyperlight": Row(
+        "hatchway.sandboxes.hyperlight:HyperlightSandbox", extra="hyperlight", best="vm", is_chosen=False
+    ),
     "monty": Row("hatchway.sandboxes.monty:MontySandbox", best="language"),
     "process": Row("hatchway.sandboxes.process:ProcessSandbox", best="process"),
 }
@@ -102,8 +106,13 @@ def availability(name: str) -> Availability:
 
 def strongest(found: Mapping[str, Availability]) -> str | None:
     """Of what the probes found, the usable sandbox with the strongest wall; None when none is sealed."""
-    sealed = {name: SEALED.index(a.tier) for name, a in found.items() if a.state == "usable" and a.tier in SEALED}
+    usable = {name: a.tier for name, a in found.items() if a.state == "usable" and _may_be_chosen(name)}
+    sealed = {name: SEALED.index(tier) for name, tier in usable.items() if tier in SEALED}
     return min(sealed, key=lambda name: sealed[name], default=None)
+
+
+def _may_be_chosen(name: str) -> bool:
+    return name not in ROWS or ROWS[name].is_chosen
 
 
 def _rank(name: str) -> int:
@@ -118,7 +127,7 @@ def choose_auto() -> str:
         SandboxUnavailable: No sealed sandbox works here.
     """
     found: dict[str, Availability] = {}
-    for name in sorted((name for name in ROWS if ROWS[name].best in SEALED), key=_rank):
+    for name in sorted((name for name in ROWS if ROWS[name].best in SEALED and ROWS[name].is_chosen), key=_rank):
         if (taken := strongest(found)) is not None and SEALED.index(found[taken].tier or "language") <= _rank(name):
             return taken  # nothing that was not tried is stronger, and trying may wait for an engine
         found[name] = availability(name)

@@ -92,7 +92,7 @@ class HyperlightSandbox(CodeSandbox):
     ) -> CodeExecution:
         """As the contract says."""
         offered = [as_signature(function) for function in functions]
-        specs = [{"name": each.name, "is_async": each.is_async} for each in offered if "." not in each.name]
+        specs = [{"name": each.name, "is_async": each.is_async} for each in offered]
         order = to_wire({"code": code, "functions": specs, "inputs": dict(inputs or {})}, root="inputs")
         kept = self._spares.pop() if self._spares else await KeptVm.start(self._settings(), self._domains)
         self._used.add(kept)

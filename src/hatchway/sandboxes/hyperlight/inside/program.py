@@ -3,6 +3,7 @@
 Standard library only. `ORDER`, `CODEC` and `ACTION` are set above it by the keeper: the order and two sources.
 """
 
+import builtins
 import io
 import sys
 import traceback
@@ -34,12 +35,24 @@ class _Host:
 
     def call(self, name, args, kwargs):
         sys.stdout.flush()
-        answer = self.tell({"type": "call", "name": name, "args": list(args), "kwargs": kwargs})
+        try:
+            answer = self.tell({"type": "call", "name": name, "args": list(args), "kwargs": kwargs})
+        except self._codec.NotPortable as e:
+            raise TypeError("%s %s" % (e.path(name), e.reason)) from None
         if "error" not in answer:
             return answer["value"]
         kind, message = answer["error"]
-        known = {"ToolError": ToolError, "ToolDenied": ToolDenied}
-        raise known.get(kind, ToolError)(message if kind in known else kind + ": " + message)
+        known = _error_class(kind)
+        raise ToolError(kind + ": " + message) if known is None else known(message)
+
+
+def _error_class(kind):
+    """Ours, or a builtin one that a message alone makes."""
+    if kind in ("ToolError", "ToolDenied"):
+        return globals()[kind]
+    found = getattr(builtins, kind, None)
+    is_plain = isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, UnicodeError)
+    return found if is_plain else None
 
 
 class _Stream(io.TextIOBase):
@@ -79,6 +92,13 @@ def _function(host, spec):
     return function
 
 
+def _bind(names, path, function):
+    """Put a function at its name; dots make namespaces."""
+    for space in path[:-1]:
+        names = vars(names.setdefault(space, types.SimpleNamespace()))
+    names[path[-1]] = function
+
+
 def _run_coroutine(coroutine):
     import asyncio
 
@@ -104,7 +124,8 @@ def _main(order_text, codec_source, action_source, send):
     order, host = codec.loads(order_text.encode()), _Host(send, codec)
     sys.stdout, sys.stderr = _Stream(host, "stdout"), _Stream(host, "stderr")
     namespace = {"__name__": "__main__", "ToolError": ToolError, "ToolDenied": ToolDenied}
-    namespace.update({spec["name"]: _function(host, spec) for spec in order["functions"]})
+    for spec in order["functions"]:
+        _bind(namespace, spec["name"].split("."), _function(host, spec))
     namespace.update(order["inputs"])
     try:
         action = actions.action(order["code"], "<action>")
