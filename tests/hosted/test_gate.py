@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from hatchway import Allow, ApprovalRequired, CallContext, Deny, Edit, InDoubt, Ran, Rule, tool
+from hatchway import (
+    Allow,
+    ApprovalRequired,
+    CallContext,
+    Deny,
+    Edit,
+    FunctionCall,
+    InDoubt,
+    Ran,
+    Rule,
+    Waiting,
+    tool,
+)
 from hatchway.core.errors import CheckpointRefused, CodeLimitError, InvalidTool, RoundLimitReached, TransportError
 from hatchway.core.events import AgentEvent, ApprovalRequest, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.limits import Limits
@@ -20,6 +32,7 @@ from hatchway.hosted import (
     HostedAdapter,
     HostedCallMade,
     HostedReply,
+    HostedSandbox,
     OpenAIAdapter,
     OpenAICodeInterpreterTool,
     ToolContext,
@@ -409,3 +422,32 @@ async def test_a_request_given_up_while_a_tool_ran(tmp_path: Path) -> None:
         with pytest.raises(CheckpointRefused, match="cannot run code again"):
             await adapter.resume(run_id, {"c": Ran(3)})
     assert vendor.requests == []
+
+
+async def test_pulled_by_hand_a_vendor_waits_for_all_results() -> None:
+    @tool
+    def price(item: str) -> int:
+        return 1
+
+    script = [anthropic_calls(("a", "price", {"item": "x"}), ("b", "price", {"item": "y"})), anthropic_end()]
+    adapter, vendor = an_adapter("anthropic", script, tools=[price])
+    async with adapter:
+        execution = await HostedSandbox(adapter).execute("go")
+        with pytest.raises(RuntimeError, match="not waiting"):
+            execution.dump()
+        first, second = await execution.next(), await execution.next()
+        assert isinstance(first, FunctionCall)
+        assert isinstance(second, FunctionCall)
+        assert isinstance(await execution.next(), Waiting)
+        await execution.provide_result(1, call_id="a")
+        left = await execution.next()
+        assert isinstance(left, Waiting)
+        assert [call.call_id for call in left.pending] == ["b"]
+        with pytest.raises(ValueError, match="no such pending call: a; pending are b"):
+            await execution.provide_result(1, call_id="a")
+        assert len(vendor.asked) == 1
+        await execution.provide_error(ValueError("no"))
+        ended = await execution.next()
+        assert isinstance(ended, HostedReply)
+        assert await execution.next() is ended
+    assert [block.get("is_error") for block in answers("anthropic", vendor.asked[1])] == [None, True]
