@@ -397,7 +397,7 @@ async def test_a_session_that_is_gone_says_so(sandbox: MontySandbox) -> None:
         await failure(session, CodeTimeoutError, "while True: pass", limits=HALF)
         with pytest.raises(SandboxCrashed, match="the session is gone: its interpreter died or was killed") as gone:
             await session.execute("1")
-        assert gone.value.hint == "open a new session"
+        assert gone.value.hint == "open a new session; what this one had (names, imports, files) is lost"
     async with sandbox.session(limits=Limits(memory_bytes=20_000_000)) as session:
         await failure(session, CodeLimitError, "x = 'a' * 10**9")
         with pytest.raises(SandboxCrashed):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hatchway.core.errors import CodeRuntimeError, InvalidSetting
+from hatchway.core.errors import CodeLimitError, CodeRuntimeError, InvalidSetting
+from hatchway.core.limits import Limits
 from hatchway.sandboxes.monty import MontySandbox
 from hatchway.testing.conformance.drive import failure, next_call, next_result, next_waiting, run, started
 
@@ -141,3 +142,36 @@ def test_grants_that_overlap_or_are_not_there(host: Path) -> None:
         MontySandbox(file_mounts=overlapping)
     with pytest.raises(InvalidSetting, match="does not exist on the host"):
         MontySandbox(file_mounts=[(host / "none", "/a")])
+
+
+async def test_files_the_code_makes_are_counted_not_how_often_it_opens_one(sandbox: MontySandbox) -> None:
+    often = "for n in range(40):\n    with open('output/log', 'a') as f:\n        f.write('x')"
+    result = await next_result(await sandbox.execute(often, limits=Limits(disk_files=5)))
+    assert [(file.name, file.size) for file in result.files] == [("log", 40)]
+    many = "for n in range(40):\n    open('output/' + str(n), 'w').close()"
+    execution = await sandbox.execute(many, limits=Limits(disk_files=5))
+    with pytest.raises(CodeLimitError) as over:
+        await execution.next()
+    assert over.value.limit == "disk_files"
+    assert over.value.message.endswith("OSError: [Errno 28] No space left on device")
+    assert len(over.value.files) == 5
+
+
+def test_a_file_inside_a_mounted_directory_is_refused(host: Path) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        MontySandbox(workspace_root=host / "data", file_mounts=[(host / "notes.txt", "notes.txt")])
+    assert refused.value.message == "Monty cannot show the file /input/notes.txt inside the directory /input"
+    assert refused.value.hint == "mount it elsewhere, or use sandbox='jail', which lays mounts over each other"
+
+
+async def test_nothing_is_left_of_output(
+    sandbox: MontySandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    async with sandbox.session() as session:
+        await run(session, "open('output/a', 'w').write('x')")
+        await sandbox.execute("open('output/b', 'w').write('x')\nwhile True:\n    pass")
+        await (await sandbox.execute("1")).next()
+    await sandbox.aclose()
+    assert list((tmp_path / "scratch").iterdir()) == []

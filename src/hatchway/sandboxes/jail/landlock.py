@@ -25,8 +25,8 @@ from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
+from hatchway.sandboxes.process.guest import SupervisedProcess
 from hatchway.sandboxes.process.spawner import Python, Spawner
-from hatchway.sandboxes.process.supervised import SupervisedProcess
 from hatchway.sandboxes.shown_files import check_there, link, show_input
 from hatchway.sandboxes.starting import started
 from hatchway.sandboxes.wall import landlock

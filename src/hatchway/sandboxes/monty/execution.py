@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pydantic_monty as pm
@@ -17,21 +16,16 @@ from hatchway.core.errors import (
     CodeTimeoutError,
     HatchwayError,
 )
-from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Usage
-from hatchway.sandboxes.files_execution import FilesExecution
 from hatchway.sandboxes.monty import failures
+from hatchway.sandboxes.monty.action import Action
 from hatchway.sandboxes.monty.checkpoint import Checkpoint
 from hatchway.sandboxes.monty.clock import RunClock
-from hatchway.sandboxes.monty.files import Files
 from hatchway.sandboxes.monty.intake import Intake
 from hatchway.sandboxes.monty.inward import into_guest
 from hatchway.sandboxes.monty.lease import Lease
 from hatchway.sandboxes.monty.ledger import Ledger
 from hatchway.sandboxes.monty.machine import Machine, Stop
-from hatchway.sandboxes.monty.offer import Offer
-from hatchway.sandboxes.monty.output import MontyOutput
-from hatchway.sandboxes.monty.printed import Printed
 from hatchway.sandboxes.monty.repeat import Repeat
 from hatchway.sandboxes.monty.source import Source
 from hatchway.sandboxes.repeatable import Repeatable
@@ -39,24 +33,6 @@ from hatchway.transports.guest.wakeup import Wakeup
 
 BURST = 8
 """Times in a row that the loop stands by for the worker before it has its turn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """What is to be run, and what it may use."""
-
-    code: str
-    offer: Offer
-    limits: Limits
-    printed: Printed
-    files: Files
-    output: MontyOutput | None
-    """Where it leaves files; None where none are granted."""
-    environ: Mapping[str, str]
-    is_session: bool = False
-    """The worker is kept when the action ends."""
-    repeat: Repeat | None = None
-    """Where it can be run again: what answers its clocks and randomness."""
 
 
 class MontyExecution(Repeatable):
@@ -298,21 +274,6 @@ class MontyExecution(Repeatable):
         self._end = self._ending
         self.on_end(self)
         self._came.wake()
-
-
-def with_output(
-    execution: MontyExecution, output: MontyOutput | None, limits: Limits, *, is_session: bool
-) -> Repeatable:
-    """The execution, which hands back what it leaves in `/output` where there is one."""
-    if output is None:
-        return execution
-    return _MontyFiles(execution, execution, output, limits, is_session=is_session)
-
-
-class _MontyFiles(FilesExecution):
-    """As `FilesExecution`; what Monty is dumped as holds its files."""
-
-    is_dump_exact = True
 
 
 def _is_memory(end: ExecutionResult | HatchwayError) -> bool:

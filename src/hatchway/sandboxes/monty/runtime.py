@@ -19,11 +19,13 @@ from hatchway.core.recording import Recording, guest_seed
 from hatchway.core.sandbox import CodeExecution, Functions, OnOutput
 from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.monty import pool, system
+from hatchway.sandboxes.monty.action import Action
 from hatchway.sandboxes.monty.checkpoint import Checkpoint, SessionCheckpoint
-from hatchway.sandboxes.monty.execution import Action, MontyExecution, with_output
+from hatchway.sandboxes.monty.execution import MontyExecution
 from hatchway.sandboxes.monty.files import Files
 from hatchway.sandboxes.monty.inward import into_guest
 from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.left_files import with_output
 from hatchway.sandboxes.monty.machine import Stop
 from hatchway.sandboxes.monty.offer import Offer
 from hatchway.sandboxes.monty.output import MontyOutput

@@ -13,8 +13,9 @@ from hatchway.core.recording import Recording, guest_seed
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.sandboxes.eviction import GONE, HINT
 from hatchway.sandboxes.monty.checkpoint import SessionCheckpoint
-from hatchway.sandboxes.monty.execution import MontyExecution, with_output
+from hatchway.sandboxes.monty.execution import MontyExecution
 from hatchway.sandboxes.monty.lease import Lease
+from hatchway.sandboxes.monty.left_files import with_output
 from hatchway.sandboxes.monty.output import MontyOutput
 from hatchway.sandboxes.monty.repeat import Repeat
 from hatchway.sandboxes.repeatable import Repeatable

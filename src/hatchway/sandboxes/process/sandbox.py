@@ -29,9 +29,9 @@ from hatchway.sandboxes.packages.existing import has_module, installed, site_pac
 from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.probing import added, probed
 from hatchway.sandboxes.process.files import Files
+from hatchway.sandboxes.process.guest import SupervisedProcess
 from hatchway.sandboxes.process.side_channel import SideChannel
 from hatchway.sandboxes.process.spawner import Python, running_spawner, spawner_for, this_python
-from hatchway.sandboxes.process.supervised import SupervisedProcess
 from hatchway.sandboxes.shown_files import PLACES
 
 UNSEALED = "unsealed: the code can do whatever this user can do"

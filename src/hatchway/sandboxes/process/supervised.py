@@ -1,4 +1,4 @@
-"""A guest below its supervisor, as the host sees it."""
+"""A process below its supervisor, as the host sees it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from typing import Any
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
-from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.inside import tree
 from hatchway.sandboxes.process.inside.scratch import remove_tree
 from hatchway.sandboxes.process.spawner import Spawner
-from hatchway.transports.stdio import StdinStdoutTransport
 
 DEAF_SECONDS, STUCK_SECONDS = 0.03, 1.0
 """A supervisor that has not said after this that it kills, or has not done it: it was stopped, the spawner acts."""
@@ -45,7 +43,7 @@ class Supervised:
             control, their_control = socket.socketpair()
         except OSError as e:
             self._close_theirs()
-            raise _no_pipes(e) from None
+            raise no_pipes(e) from None
         control.setblocking(False)
         self._control = control.detach()
         self._theirs.append(their_control.detach())
@@ -230,78 +228,8 @@ class Supervised:
             os.close(self._theirs.pop())
 
 
-class SupervisedProcess(Supervised):
-    """A guest's process.
-
-    Args:
-        spawner: Who forks it.
-
-    Raises:
-        SandboxUnavailable: There are no descriptors left.
-    """
-
-    def __init__(self, spawner: Spawner) -> None:
-        self.output: OutputFolder | None = None
-        (read_fd, write_fd, self.stdout_fd, self.stderr_fd), theirs = _descriptors()
-        self.transport = StdinStdoutTransport()
-        self.transport.adopt(read_fd, write_fd)
-        try:
-            super().__init__(spawner, theirs)
-        except SandboxUnavailable:
-            self.transport.close()
-            for fd in (self.stdout_fd, self.stderr_fd):
-                os.close(fd)
-            raise
-
-    def keep_output(self, folder: str) -> None:
-        """Let the files in this folder below its own be read when it is dead; start it with `keeps_folder`."""
-        self.output = OutputFolder(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), on_close=self._release)
-
-    async def wait_gone(self) -> None:
-        """Until everything of it is dead and, once its files were taken, its folder is removed."""
-        if self.output is not None and self.output.fd >= 0:
-            await self.wait_dead()
-        else:
-            await super().wait_gone()
-
-    async def discard(self) -> None:
-        """Kill it and leave nothing of it, files that nobody took included."""
-        self.kill()
-        await self.wait_gone()
-        if self.output is not None:
-            self.output.close()
-            await self.wait_gone()
-
-    def close(self) -> None:
-        """As `Supervised.close`."""
-        if not self._is_closed:
-            self.transport.close()
-            for fd in (self.stdout_fd, self.stderr_fd):
-                os.close(fd)
-        super().close()
-        if self.output is not None:
-            self.output.close()
-
-    def _release(self) -> None:
-        if not self.is_closed:
-            self._order(b"remove\n")
-
-
-def _descriptors() -> tuple[list[int], list[int]]:
-    """Channel in and out, stdout and stderr, ours and the guest's."""
-    opened: list[int] = []
-    try:
-        for _ in range(4):
-            opened += os.pipe()
-    except OSError as e:
-        for fd in opened:
-            os.close(fd)
-        raise _no_pipes(e) from None
-    in_read, in_write, out_read, out_write, *printed = opened
-    return [in_read, out_write, printed[0], printed[2]], [out_read, in_write, printed[1], printed[3]]
-
-
-def _no_pipes(e: OSError) -> SandboxUnavailable:
+def no_pipes(e: OSError) -> SandboxUnavailable:
+    """What it means that there are no descriptors left."""
     reason = os.strerror(e.errno or 0)
     return SandboxUnavailable(f"no pipes for another process: {reason}", hint="raise the limit: ulimit -n")
 
