@@ -2,10 +2,12 @@
 
 from collections import Counter
 from pathlib import Path
+from random import choice, randrange
 from typing import Any
 
 import pytest
 
+PLACES = ("before the intent", "after the intent", "tool ends", "answered")
 CODE = """
 import asyncio
 a = write(1)
@@ -22,7 +24,7 @@ EFFECTS = ["charge 4", "fetch_one 2", "fetch_one 3", "sign 5", "write 1"]
 @pytest.mark.timeout(400)
 def test_two_hundred_runs_with_random_deaths(lab: Any, place: str, tmp_path: Path) -> None:
     job = {"sandbox": "monty", "code": CODE, "journal": place, "effects": str(tmp_path / "effects")}
-    lab.run(*[job | {"many": 50, "seconds": 3.0} for _ in range(4)])
+    lab.run(*[job | {"many": 50, "kill": [choice(PLACES), randrange(60, 200)]} for _ in range(4)])
     for _ in range(3):
         lab.run(*[job | {"many": 0, "seconds": 2.0} for _ in range(2)])
     [last] = lab.run(job | {"many": 0})
@@ -37,7 +39,7 @@ def check(place: str, effects: Path) -> None:
 
     with Journal(place) as journal:
         runs = journal.runs(limit=1000)
-    assert len(runs) > 20  # those that were entered before their process died
+    assert len(runs) > 40  # those that were entered before their process died
     for run in runs:
         assert isinstance(run.ending, ExecutionResult), run.ending
         assert run.ending.output == EXPECTED
