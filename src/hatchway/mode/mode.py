@@ -259,6 +259,7 @@ class CodeMode:
                 self._sandbox = await self._closing.enter_async_context(shared_sandbox(self._given))
             else:
                 self._sandbox = self._given
+            await asyncio.to_thread(_tier, self._sandbox)
         return self._sandbox
 
     def _opened_journal(self, place: str | PathLike[str] | Journal) -> DurableRuns:
@@ -318,6 +319,11 @@ class CodeMode:
 
     async def _ask(self, call: FunctionCall) -> Decision | None:
         return None if self._approve is None else await ask(self._approve, call, self._threads.run)
+
+
+def _tier(sandbox: CodeSandbox) -> str:
+    """The wall; the first jail of a process must try which one can be built, and the loop must not wait for that."""
+    return sandbox.tier
 
 
 def _nobody_listens(event: AgentEvent) -> None:
