@@ -146,4 +146,4 @@ def test_killed_between_any_two_commits(lab: Any, name: str, step: int, tmp_path
                 continue
             assert ended["told"] == plain["told"], (described["kill"], ended)
             assert sorted(effects(described)) == wanted, described["kill"]
-    assert deaths > (40 if step == 1 else 2)
+    assert deaths > (25 if step == 1 else 2)  # commits that come close together are one
