@@ -219,9 +219,9 @@ def _handler(vendor: ScriptedVendor) -> type[BaseHTTPRequestHandler]:
             for name, value in {"content-type": kind, **reply.headers}.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(body) + (10 if reply.is_cut else 0)))
+            self.send_header("connection", "close")  # said, so that no client sends its next request into it
             self.end_headers()
             self.wfile.write(body)
-            self.close_connection = True
 
         do_GET = do_POST = do_DELETE = _serve
 
