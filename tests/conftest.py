@@ -1,13 +1,16 @@
 """What every test may use."""
 
+import os
 import runpy
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hatchway.core.errors import SandboxUnavailable
+from hatchway.sandboxes.jail import JailSandbox
 from hatchway.testing.postgres import Postgres, postgres_server
 
 WEB: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "web" / "server.py"))
@@ -18,6 +21,20 @@ SHARING: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "engine" / 
 def anyio_backend() -> str:
     """Async tests run on asyncio."""
     return "asyncio"
+
+
+@cache
+def _is_root_without_namespaces() -> bool:
+    return os.geteuid() == 0 and JailSandbox.probe().tier == "landlock"
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """As pytest makes it; open to all where root's code runs as a uid of its own and sees the folder itself."""
+    if _is_root_without_namespaces():
+        for folder in (tmp_path, *tmp_path.parents[:3]):
+            folder.chmod(0o777)
+    return tmp_path
 
 
 @pytest.fixture

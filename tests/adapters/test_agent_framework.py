@@ -326,9 +326,9 @@ async def test_workspace_is_read_and_files_are_handed_back(tmp_path: Path) -> No
     (tmp_path / "note.txt").write_text("seen")
     provider = JailCodeActProvider(workspace_root=tmp_path)
     code = (
-        "from pathlib import Path\nPath('/output/made.txt').write_text('out')\ntry:\n"
-        "    Path('/input/new').write_text('')\nexcept OSError as e:\n    told = type(e).__name__\n"
-        "[Path('/input/note.txt').read_text(), told]"
+        "from pathlib import Path\nPath('output/made.txt').write_text('out')\ntry:\n"
+        "    Path('input/new').write_text('')\nexcept OSError as e:\n    told = type(e).__name__\n"
+        "[Path('input/note.txt').read_text(), told]"
     )
     saw, items = await ran(code, provider=provider)
     assert json.loads(saw)[0] == "seen"

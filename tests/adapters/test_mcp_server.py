@@ -148,7 +148,7 @@ async def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
 async def test_files_come_along(tmp_path: Path) -> None:
     if JailSandbox.probe().state != "usable":
         pytest.skip(JailSandbox.probe().reason)
-    code = "open('/output/a.txt', 'w').write('text')"
+    code = "open('output/a.txt', 'w').write('text')"
     sandbox = JailSandbox(file_mounts=[(tmp_path, "given")], spares=0)
     async with sandbox, served(face([], tmp_path, sandbox)) as url, connected(url) as client:
         result = await client.call_tool("execute_code", {"code": code})

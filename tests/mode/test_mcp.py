@@ -194,7 +194,7 @@ async def test_calls_in_parallel_when_asked_for() -> None:
 
 
 async def test_a_server_behind_the_wall(tmp_path: Path) -> None:
-    if not jail():
+    if JailSandbox.probe().tier != "namespaces":
         pytest.skip("no namespaces here")
     secret = tmp_path / "secret"
     secret.write_text("s")

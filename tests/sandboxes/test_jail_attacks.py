@@ -110,6 +110,12 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
 def test_attack_holds(runner: Runner, attack: dict[str, Any]) -> None:
     if runner.tier == "sockets" and attack["id"] == "proc-016":
         pytest.skip("it counts variables of any name, and here the jail sets those of its proxy")
+    if (
+        attack["id"] == "fs-own-open-keys"
+        and os.path.exists("/proc/keys")
+        and os.path.samefile("/proc/keys", os.devnull)
+    ):
+        pytest.skip("this container shows /dev/null in its place")
     seen = runner.run(attack)
     assert "LEAK" not in seen["stdout"]
     assert seen["outcome"] in attack["outcomes"][WALL_OF.get(runner.tier, runner.tier)], seen

@@ -292,3 +292,9 @@ async def test_an_executor_gives_what_is_left_in_output_once(make_jail: MakeJail
     async with make_jail(workspace_root=open_path) as jail, SandboxCodeExecutor(jail) as executor:
         result = await executor.execute_code(InvocationContext(), CodeExecutionInput(code))
     assert [(file.name, file.content) for file in result.output_files] == [("x", b"1"), ("beside", b"2")]
+
+
+async def test_a_mount_of_all_of_input_is_a_workspace(make_jail: MakeJail, open_path: Path) -> None:
+    (open_path / "note").write_text("seen")
+    async with make_jail(file_mounts=[FileMount(open_path, "/input")]) as jail:
+        assert (await run(jail, "open('input/note').read()")).output == "seen"

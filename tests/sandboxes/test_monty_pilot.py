@@ -9,6 +9,7 @@ import time
 import anyio
 import pytest
 
+from hatchway.core.calls import FunctionCall
 from hatchway.sandboxes.monty import MontySandbox
 from hatchway.sandboxes.monty.pilot import Pilot
 from hatchway.testing.conformance.drive import finish, started
@@ -76,7 +77,9 @@ async def test_a_next_that_is_given_up_loses_nothing_while_the_code_works() -> N
         for _ in range(50):
             with anyio.move_on_after(0.0005):
                 call = await execution.next()
-                seen.append(call.args[0])  # type: ignore[union-attr]
-                await execution.provide_result(None, call_id=call.call_id)  # type: ignore[union-attr]
+                if not isinstance(call, FunctionCall):
+                    break  # a quick machine is through before
+                seen.append(call.args[0])
+                await execution.provide_result(None, call_id=call.call_id)
         result = await finish(execution, {"tool": seen.append})
     assert (seen, result.output) == (list(range(20)), "end")

@@ -39,6 +39,9 @@ def show_input(
         InvalidSetting: Something is gone, cannot be read, or lies where it cannot be put.
     """
     check_below_input(mounts, who)
+    whole = [mount for mount in mounts if PurePosixPath(mount.mount_path) == PurePosixPath(INPUT_ROOT)]
+    if whole and workspace is None:  # a mount of all of `input/` is a workspace by another name
+        workspace, mounts = Path(whole[0].host_path), [mount for mount in mounts if mount not in whole]
     shown = folder / "input"
     if workspace is not None:
         check_there(workspace)

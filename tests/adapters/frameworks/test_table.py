@@ -127,9 +127,9 @@ async def test_files(framework: dict[str, Any], sandbox: str, tmp_path: Path) ->
         pytest.skip("process: no files are granted where there is no wall")
     (tmp_path / "report.csv").write_text("3,4")
     mounts = [(tmp_path / "report.csv", "report.csv")]
-    code = "from pathlib import Path\ntext = Path('/input/report.csv').read_text()\n"
+    code = "from pathlib import Path\ntext = Path('input/report.csv').read_text()\n"
     if sandbox != "monty":  # it has nowhere to write
-        code += "Path('/output/copy.csv').write_text(text)\n"
+        code += "Path('output/copy.csv').write_text(text)\n"
     if framework["path"].name.startswith("agent_framework"):
         end = await framework["act"](sandbox, code + "text", file_mounts=mounts)
     else:
