@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agent_framework import AgentSession, Content
-from pydantic_core import from_json, to_json
 
 from hatchway.adapters.agent_framework.nested import CALL_TOOL
 from hatchway.adapters.agent_framework.registry import EXECUTE_CODE
+from hatchway.adapters.written_decisions import jsonable, read, written
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Allow, Decision, Deny, Edit, as_decision
+from hatchway.core.decisions import Allow, Decision, Deny, as_decision
 from hatchway.core.errors import ApprovalRequired
 
 Answer = bool | Decision
@@ -42,7 +42,7 @@ class Pause:
         shown = {str(call["call_id"]) for call in self.entry["calls"]}
         told: Mapping[str, Any] = self.entry.get("decisions") or {}
         return {
-            call.call_id: _read(told[call.call_id]) if call.call_id in told else Allow()
+            call.call_id: read(told[call.call_id]) if call.call_id in told else Allow()
             for call in pending
             if call.call_id in shown
         }
@@ -96,7 +96,7 @@ class Pauses:
         if strangers := set(each) - set(known):
             raise KeyError(f"no such call waits: {', '.join(sorted(strangers))}")
         unsaid = Deny("nobody approved it")
-        entry["decisions"] = {k: _written(as_decision(each[k]) if k in each else unsaid) for k in known}
+        entry["decisions"] = {k: written(as_decision(each[k]) if k in each else unsaid) for k in known}
         return request.to_function_approval_response(approved=True)
 
     def ended(self, call_id: str, session: AgentSession | None) -> None:
@@ -115,30 +115,4 @@ def _told(call: FunctionCall) -> dict[str, Any]:
     if name == CALL_TOOL:
         name = str(arguments.pop("tool_name", name))
         arguments = arguments.pop("arguments", arguments)
-    return {"call_id": call.call_id, "tool_name": name, "arguments": _jsonable(arguments)}
-
-
-def _written(decision: Decision) -> dict[str, Any]:
-    match decision:
-        case Allow():
-            return {"kind": "allow"}
-        case Edit(args=args):
-            return {"kind": "edit", "args": _jsonable(dict(args))}
-        case Deny(reason=reason):
-            return {"kind": "deny", "reason": reason}
-
-
-def _read(written: Any) -> Decision:
-    match written:
-        case {"kind": "allow"}:
-            return Allow()
-        case {"kind": "edit", "args": args} if isinstance(args, dict):
-            return Edit(cast(dict[str, Any], args))
-        case {"kind": "deny", "reason": str(reason)}:
-            return Deny(reason)
-        case _:
-            return Deny("the decision could not be read")
-
-
-def _jsonable(value: Any) -> Any:
-    return from_json(to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64"))
+    return {"call_id": call.call_id, "tool_name": name, "arguments": jsonable(arguments)}

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
-from pydantic_core import from_json, to_json
 
+from hatchway.adapters.written_decisions import jsonable, read, written
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, as_decision
 from hatchway.core.errors import ApprovalRequired, CheckpointRefused
 from hatchway.core.signing import seal, unseal
@@ -55,8 +55,8 @@ def request_metadata(paused: ApprovalRequired, asked: Mapping[str, Any], *, key:
         {
             "call_id": call.call_id,
             "tool_name": call.function_name,
-            "tool_args": _jsonable(dict(call.kwargs)),
-            "original_metadata": _jsonable(asked.get(call.call_id)),
+            "tool_args": jsonable(dict(call.kwargs)),
+            "original_metadata": jsonable(asked.get(call.call_id)),
         }
         for call in paused.pending
     ]
@@ -124,7 +124,7 @@ def decisions_of(pause: Pause, metadata: Any, edited: Mapping[str, Any] | None) 
             "arguments were given for several calls at once", hint="decide each: decided(requests, {call_id: Edit(…)})"
         )
     default = Allow() if edited is None else Edit(edited)
-    return {call_id: _read(told[call_id]) if call_id in told else default for call_id in pause.calls}
+    return {call_id: read(told[call_id]) if call_id in told else default for call_id in pause.calls}
 
 
 def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answer) -> DeferredToolResults:
@@ -150,7 +150,7 @@ def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answ
         if told is None:
             results.approvals[part.tool_call_id] = _plain(answer)
             continue
-        each = {call_id: _written(_answer(answers, call_id, answer)) for call_id in calls}
+        each = {call_id: written(_answer(answers, call_id, answer)) for call_id in calls}
         results.approvals[part.tool_call_id] = ToolApproved()  # of the code, which goes on and learns of each call
         results.metadata[part.tool_call_id] = {**metadata, "code_mode": {**told, "decisions": each}}
     if isinstance(answers, Mapping) and (strangers := set(answers) - known):
@@ -161,7 +161,7 @@ def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answ
 def denied_inside(metadata: Mapping[str, Any], reason: str) -> dict[str, Any]:
     """Metadata that denies every call of a pause, so that the code learns of it and can go on."""
     told = code_mode_of(metadata) or {}
-    each = {str(call["call_id"]): _written(Deny(reason)) for call in told.get("calls", ())}
+    each = {str(call["call_id"]): written(Deny(reason)) for call in told.get("calls", ())}
     return {**metadata, "code_mode": {**told, "decisions": each}}
 
 
@@ -181,29 +181,3 @@ def _plain(decision: Decision) -> ToolApproved | ToolDenied:
             return ToolApproved(override_args=dict(args))
         case Deny(reason=reason):
             return ToolDenied(reason) if reason else ToolDenied()
-
-
-def _written(decision: Decision) -> dict[str, Any]:
-    match decision:
-        case Allow():
-            return {"kind": "allow"}
-        case Edit(args=args):
-            return {"kind": "edit", "args": _jsonable(dict(args))}
-        case Deny(reason=reason):
-            return {"kind": "deny", "reason": reason}
-
-
-def _read(written: Any) -> Decision:
-    match written:
-        case {"kind": "allow"}:
-            return Allow()
-        case {"kind": "edit", "args": args} if isinstance(args, dict):
-            return Edit(cast(dict[str, Any], args))
-        case {"kind": "deny", "reason": str(reason)}:
-            return Deny(reason)
-        case _:
-            return Deny("the decision could not be read")
-
-
-def _jsonable(value: Any) -> Any:
-    return from_json(to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64"))
