@@ -16,7 +16,10 @@ AgentEvent                     agent_id, run_id, at
 ├── ThoughtsChunk              a piece of what a model thinks, as it arrives
 ├── Thoughts                   what it thought before a reply
 ├── ResponseChunk              a piece of what a model says, as it arrives
-└── Response                   what it said in a reply
+├── Response                   what it said in a reply
+├── Retrying                   a model did not answer; it is asked again soon
+├── Compacted                  the conversation grew too long and was summed up
+└── Cancelled                  a turn ended before its answer
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Decision, as_decision
+from hatchway.core.decisions import Decision, Deny, Edit, NotRun, Ran, Settlement, as_settlement
 
 if TYPE_CHECKING:
     from hatchway.core.results import Display, ExecFile, ExecutionResult
@@ -111,34 +114,62 @@ class CallDecided(AgentEvent):
     """Who decided."""
 
 
-def _unanswered() -> asyncio.Future[Decision]:
+def _unanswered() -> asyncio.Future[Settlement]:
     return asyncio.get_running_loop().create_future()
 
 
 @dataclass(frozen=True)
 class ApprovalRequest(AgentEvent):
-    """A call waits for a decision. The run stands still at it until `approve` is called."""
+    """A code action or a call waits for a decision. It stands still until `approve` is called."""
 
     tool_name: str
     tool_args: Mapping[str, Any]
-    _future: asyncio.Future[Decision] = field(default_factory=_unanswered, repr=False, compare=False)
+    _future: asyncio.Future[Settlement] = field(default_factory=_unanswered, repr=False, compare=False)
     call_id: str = field(default="", kw_only=True)
+    kind: Literal["code", "call", "tool"] = field(default="call", kw_only=True)
+    """A whole code action, a call the code makes, or a call the model makes itself."""
+    diff: str = field(default="", kw_only=True)
+    """What a file edit changes, as a unified diff; empty for everything else."""
+    in_doubt: bool = field(default=False, kw_only=True)
+    """A crash left it open whether it ran already: allowed, it runs (again); `Ran(value)` says that it did."""
 
-    def approve(self, decision: bool | Decision) -> None:
-        """Answer. The first answer counts; a second raises `RuntimeError`."""
+    def approve(
+        self, decision: bool | Settlement = True, reason: str = "", *, edit: Mapping[str, Any] | None = None
+    ) -> None:
+        """Answer. The first answer counts.
+
+        Args:
+            decision: True, False, or a decision of its own.
+            reason: With False: why, told to the model.
+            edit: All arguments by name, to run with instead.
+
+        Raises:
+            RuntimeError: It was answered already.
+            TypeError: No such decision.
+        """
         if self._future.done():
             raise RuntimeError(f"the call {self.call_id or self.tool_name} was already decided")
-        self._future.set_result(as_decision(decision))
+        answer: bool | Settlement = Deny(reason) if decision is False else decision
+        self._future.set_result(as_settlement(Edit(edit) if edit is not None and decision is True else answer))
 
-    async def decision(self) -> Decision:
+    async def settlement(self) -> Settlement:
         """The answer, once there is one."""
         return await asyncio.shield(self._future)
 
+    async def decision(self) -> Decision:
+        """The answer, once there is one.
+
+        Raises:
+            TypeError: It was answered as if it were in doubt.
+        """
+        answer = await self.settlement()
+        if isinstance(answer, Ran | NotRun):
+            raise TypeError(f"the call {self.call_id or self.tool_name} is not in doubt: allow, deny or edit it")
+        return answer
+
     async def approved(self) -> bool:
         """Whether the call may run, once somebody answered."""
-        from hatchway.core.decisions import Deny
-
-        return not isinstance(await self.decision(), Deny)
+        return not isinstance(await self.settlement(), Deny)
 
 
 @_filled_at_once
@@ -221,3 +252,30 @@ class Response(AgentEvent):
     """What a model said in a reply, whole; the last one of a turn is its answer."""
 
     content: str
+
+
+@dataclass(frozen=True)
+class Retrying(AgentEvent):
+    """A model did not answer, or broke off; pieces of that reply count for nothing, and it is asked again."""
+
+    reason: str
+    seconds: float
+    """How long until then."""
+
+
+@dataclass(frozen=True)
+class Compacted(AgentEvent):
+    """The conversation grew too long for the model, and what lies behind was summed up."""
+
+    before: int
+    """Tokens before, about."""
+    after: int
+    """Tokens after, about."""
+
+
+@dataclass(frozen=True)
+class Cancelled(AgentEvent):
+    """A turn ended before its answer; what it had produced is kept."""
+
+    reason: str
+    """`"cancelled"`, `"rejected"`, or `"max_turns"`."""
