@@ -301,7 +301,7 @@ def test_a_journal_of_an_older_version_is_brought_up(tmp_path: Path) -> None:
     assert schema.version(again) == schema.VERSION
     again.execute("UPDATE meta SET value = '99' WHERE name = 'version'")
     again.close()
-    with pytest.raises(JournalError, match=r"^the journal has version 99, this Hatchway knows up to 2\n"):
+    with pytest.raises(JournalError, match=r"^the journal has version 99, this Hatchway knows up to 3\n"):
         Journal(path)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hatchway.core.errors import JournalError
 from hatchway.journal.database import Database
 
-VERSION = 2
+VERSION = 3
 
 _FIRST = (
     "CREATE TABLE runs ("
@@ -28,7 +28,21 @@ _SECOND = (
     "CREATE TABLE rules ("
     " rule_id TEXT PRIMARY KEY, run_id TEXT, created_at DOUBLE PRECISION NOT NULL, body TEXT NOT NULL)",
 )
-MIGRATIONS: Mapping[int, Sequence[str]] = {1: _FIRST, 2: _SECOND}
+_THIRD = (
+    "CREATE TABLE conversations ("
+    " conversation_id TEXT PRIMARY KEY, number INTEGER NOT NULL, working_dir TEXT NOT NULL,"
+    " started_at DOUBLE PRECISION NOT NULL, updated_at DOUBLE PRECISION NOT NULL, title TEXT NOT NULL,"
+    " turns INTEGER NOT NULL)",
+    "CREATE INDEX conversations_by_time ON conversations (updated_at)",
+    "CREATE TABLE conversation_parts ("
+    " conversation_id TEXT NOT NULL, agent_id TEXT NOT NULL, generation INTEGER NOT NULL, last_n INTEGER NOT NULL,"
+    " open_state TEXT, PRIMARY KEY (conversation_id, agent_id))",
+    "CREATE TABLE messages ("
+    " conversation_id TEXT NOT NULL, agent_id TEXT NOT NULL, n INTEGER NOT NULL, generation INTEGER NOT NULL,"
+    " at DOUBLE PRECISION NOT NULL, body TEXT NOT NULL, PRIMARY KEY (conversation_id, agent_id, n))",
+    "INSERT INTO meta (name, value) VALUES ('conversations', '0')",
+)
+MIGRATIONS: Mapping[int, Sequence[str]] = {1: _FIRST, 2: _SECOND, 3: _THIRD}
 """What makes a journal of version n out of one of version n - 1. A published step never changes."""
 
 

@@ -26,7 +26,7 @@ from hatchway.journal.postgres import PostgresDatabase
 from hatchway.journal.pruning import Pruned, pruned
 from hatchway.journal.redaction import Redact, Redaction
 from hatchway.journal.sqlite import Durability, SqliteDatabase
-from hatchway.journal.writer import Writer
+from hatchway.journal.writer import Change, Writer
 
 MAX_BYTES = 4 * 1024**3
 LOOK_EVERY = 200
@@ -239,6 +239,22 @@ class Journal:
             db.execute("INSERT INTO rules (rule_id, run_id, created_at, body) VALUES (?, ?, ?, ?)", values)
 
         self._writer.write(enter)
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Ask the tables; for what is kept beside the runs."""
+        return self._query(sql, parameters)
+
+    def write(self, change: Change) -> None:
+        """Make a change of what is kept beside the runs, in a transaction of its own; blocks until it is stored.
+
+        Raises:
+            JournalError: It cannot be stored.
+        """
+        self._writer.write(change)
+
+    async def written(self, change: Change) -> None:
+        """As `write`, without holding up the event loop."""
+        await self._writer.written(change)
 
     def prune(
         self,

@@ -1,0 +1,1 @@
+"""The agent: acts by code, asks before it acts, can be resumed."""

@@ -1,0 +1,165 @@
+"""JSON files people write by hand: read with the place of everything in them, so that a mistake has a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel, ValidationError
+
+from hatchway.core.errors import InvalidSetting
+
+Model = TypeVar("Model", bound=BaseModel)
+Keys = tuple[str | int, ...]
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+_MAX_BYTES = 4 * 1024**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFile:
+    """A JSON object and where its parts stand."""
+
+    path: Path
+    value: Mapping[str, Any]
+    text: str
+    offsets: Mapping[Keys, int]
+    """Where each key, and each item of a list, begins."""
+
+    def mistake(self, keys: Sequence[str | int], told: str) -> str:
+        """One mistake as a line: file, line, column, setting and what is wrong with it."""
+        at = tuple(keys)
+        while at not in self.offsets:
+            at = at[:-1]
+        shown = ".".join(str(key) for key in keys)
+        return f"{self.path}:{_line_column(self.text, self.offsets[at])}: {shown + ': ' if shown else ''}{told}"
+
+
+def read_json(path: Path) -> JsonFile:
+    """The JSON object in a file.
+
+    Raises:
+        InvalidSetting: The file cannot be read, is no JSON, no object, or has a key twice; with line and column.
+    """
+    text = _read(path)
+    offsets: dict[Keys, int] = {}
+    try:
+        value: Any = json.loads(text, parse_constant=_refuse_constant)
+        _walk(text, 0, (), offsets)
+    except json.JSONDecodeError as e:
+        raise InvalidSetting(
+            f"{path}:{e.lineno}:{e.colno}: {e.msg}", hint=f"mend the JSON, or move {path} away: it is made anew"
+        ) from None
+    except _Twice as e:
+        raise InvalidSetting(f"{path}:{_line_column(text, e.at)}: the key {e.key!r} stands there twice") from None
+    except (RecursionError, ValueError) as e:
+        told = "too deep" if isinstance(e, RecursionError) else str(e)
+        raise InvalidSetting(f"{path}: {told}") from None
+    if not isinstance(value, dict):
+        raise InvalidSetting(f"{path}:1:1: a JSON object is expected", hint="begin with { and end with }")
+    return JsonFile(path=path, value=cast(dict[str, Any], value), text=text, offsets=offsets)
+
+
+def checked(file: JsonFile, kind: type[Model]) -> Model:
+    """The object as settings of a kind.
+
+    Raises:
+        InvalidSetting: All mistakes, a line each; close matches of unknown keys are named.
+    """
+    try:
+        return kind.model_validate(file.value)
+    except ValidationError as e:
+        lines = [file.mistake(_keys(file, error["loc"]), told(error, kind)) for error in e.errors()]
+        raise InvalidSetting("\n".join(dict.fromkeys(lines))) from None
+
+
+def told(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
+    """What is wrong, in words for the person who wrote the file."""
+    if error["type"] != "extra_forbidden":
+        given = error["input"]
+        return f"{error['msg']}" + (f", not {given!r}" if isinstance(given, str | int | float | bool) else "")
+    key, known = str(error["loc"][-1]), _names(kind, error["loc"][:-1])
+    close = get_close_matches(key, known, n=1, cutoff=0.5)
+    return "no such setting; " + (f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}")
+
+
+def _names(kind: type[BaseModel], where: Sequence[str | int]) -> list[str]:
+    """The settings a place of the file may have; those of the whole file where that is not known."""
+    for key in where:
+        inner = next((f.annotation for n, f in kind.model_fields.items() if key in (n, f.alias)), None)
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            kind = inner
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _keys(file: JsonFile, loc: Sequence[str | int]) -> Keys:
+    """What of pydantic's path is in the file: it also names the members of unions it tried."""
+    keys: Keys = ()
+    for key in loc:
+        if (*keys, key) in file.offsets or key == loc[-1]:
+            keys = (*keys, key)
+    return keys
+
+
+class _Twice(Exception):
+    def __init__(self, key: str, at: int) -> None:
+        super().__init__(key)
+        self.key, self.at = key, at
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InvalidSetting(f"{path} is larger than {_MAX_BYTES >> 20} MiB: no settings file is")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as e:
+        raise InvalidSetting(f"{path} cannot be read: {e.strerror}") from None
+    except UnicodeDecodeError as e:
+        raise InvalidSetting(f"{path} is not UTF-8 text: byte {e.start}") from None
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _walk(text: str, at: int, keys: Keys, offsets: dict[Keys, int]) -> int:
+    """Note where the value begins and what is in it; where it ends. The text is known to be JSON."""
+    at = _skip(text, at)
+    offsets.setdefault(keys, at)
+    if text[at] == "{":
+        return _walk_object(text, at, keys, offsets)
+    if text[at] == "[":
+        end, n = _skip(text, at + 1), 0
+        while text[end] != "]":
+            end = _skip(text, _walk(text, end, (*keys, n), offsets))
+            end, n = (_skip(text, end + 1) if text[end] == "," else end), n + 1
+        return end + 1
+    return _DECODER.raw_decode(text, at)[1]
+
+
+def _walk_object(text: str, at: int, keys: Keys, offsets: dict[Keys, int]) -> int:
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        key, end = _DECODER.raw_decode(text, at)
+        if (*keys, key) in offsets:
+            raise _Twice(key, at)
+        offsets[*keys, key] = at
+        at = _skip(text, _walk(text, _skip(text, end) + 1, (*keys, key), offsets))
+        at = _skip(text, at + 1) if text[at] == "," else at
+    return at + 1
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _line_column(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    return f"{line}:{column}"

@@ -1,0 +1,131 @@
+"""What code actions may read, write and reach: the settings of `sandbox-config.json`, and the sandbox made of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hatchway.agent.json_places import checked, read_json
+from hatchway.core.paths import path_rules
+from hatchway.core.signing import key_path
+
+_SYSTEM = frozenset(
+    f"/{name}"
+    for name in (
+        "bin",
+        "boot",
+        "dev",
+        "etc",
+        "lib",
+        "lib32",
+        "lib64",
+        "libx32",
+        "proc",
+        "run",
+        "sbin",
+        "sys",
+        "tmp",
+        "usr",
+    )
+)
+"""The system's own directories; a sandbox shows of them what Python needs."""
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class NetworkSettings(_Settings):
+    """What the code may reach."""
+
+    allowed_domains: Annotated[tuple[str, ...], Field(alias="allowedDomains")] = ()
+    """Names it may reach over HTTP; none by default."""
+    denied_domains: Annotated[tuple[str, ...], Field(alias="deniedDomains")] = ()
+    """Names it may not reach, whatever is allowed."""
+    allow_local_binding: Annotated[bool, Field(alias="allowLocalBinding")] = False
+    """Whether it may listen on a port of its own loopback."""
+
+
+class FilesystemSettings(_Settings):
+    """What the code may read and write."""
+
+    deny_read: Annotated[tuple[str, ...], Field(alias="denyRead")] = (".env",)
+    """Patterns of what it cannot open."""
+    allow_write: Annotated[tuple[str, ...], Field(alias="allowWrite")] = (".",)
+    """Places it may change, relative to the working directory."""
+    deny_write: Annotated[tuple[str, ...], Field(alias="denyWrite")] = ()
+    """Patterns of what it cannot change, whatever is allowed."""
+
+
+class SandboxConfig(_Settings):
+    """The restrictions of code actions; by default: read all but `.env`, write the working directory, reach nothing."""
+
+    network: NetworkSettings = NetworkSettings()
+    filesystem: FilesystemSettings = FilesystemSettings()
+
+
+def load_sandbox_config(path: Path) -> SandboxConfig:
+    """The restrictions a file tells; what it leaves out has its default.
+
+    Raises:
+        InvalidSetting: The file cannot be read, or has mistakes; each with line and column.
+    """
+    return checked(read_json(path), SandboxConfig)
+
+
+def sandbox_settings(config: SandboxConfig, working_dir: Path, hatchway_dir: Path | None = None) -> dict[str, Any]:
+    """What `make_sandbox("jail", …)` takes for these restrictions. The agent's own folder is never written by code.
+
+    Args:
+        config: The restrictions.
+        working_dir: Where the code starts, at its own path.
+        hatchway_dir: The agent's folder; `.hatchway` in the working directory by default.
+
+    Raises:
+        InvalidSetting: A place that shall be written does not exist, or a pattern names nothing.
+    """
+    files, home = config.filesystem, working_dir.expanduser().resolve()
+    own = (hatchway_dir or home / ".hatchway").absolute()
+    write = list(dict.fromkeys(_place(each, home) for each in files.allow_write))
+    return {
+        "paths": path_rules(
+            read=dict.fromkeys([*(p for p in readable_places() if p not in write), home]),
+            write=write,
+            deny_read=[*(_pattern(each, home) for each in files.deny_read), *_kept_secret()],
+            deny_write=[*(_pattern(each, home) for each in files.deny_write), str(own), str(own.resolve())],
+            workdir=home,
+        ),
+        "allowed_domains": config.network.allowed_domains,
+        "denied_domains": config.network.denied_domains,
+    }
+
+
+def readable_places() -> list[Path]:
+    """The directories of the root that hold people's files and that this user may read; for root, those open to all."""
+    tops = [path for path in sorted(Path("/").iterdir()) if path.is_dir() and not path.is_symlink()]
+    return [path for path in tops if str(path) not in _SYSTEM and _is_open(path)]
+
+
+def _is_open(path: Path) -> bool:
+    if os.geteuid() == 0:
+        return path.stat().st_mode & 0o005 == 0o005
+    return os.access(path, os.R_OK | os.X_OK)
+
+
+def _kept_secret() -> list[str]:
+    """What no code reads, whatever the file says: the key that seals checkpoints."""
+    return [str(key_path().absolute())]
+
+
+def _place(given: str, home: Path) -> Path:
+    """A place to write; `dir/**` is all of `dir`."""
+    return (home / Path(given.removesuffix("/**")).expanduser()).resolve()
+
+
+def _pattern(given: str, home: Path) -> str:
+    """A bare name is one at any depth; with a slash it is relative to the working directory."""
+    path = Path(given).expanduser()
+    return given if "/" not in given.strip("/") and not path.is_absolute() else str(home / path)
