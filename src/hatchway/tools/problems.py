@@ -63,6 +63,13 @@ def refusal(tool: str, problems: Sequence[Problem], takes: str) -> ToolError:
     return ToolError(f"{tool}(): {told[0]}{' It' if told[0].endswith('?') else '; it'} takes {takes}")
 
 
+def told(problems: Sequence[Problem], what: str) -> str:
+    """The problems of any value in one line; `what` names the values inside it."""
+    return "; ".join(
+        f"{what} {_path(each.path)!r} {each.says}" if each.path else each.says for each in problems[:MAX_PROBLEMS]
+    )
+
+
 def _sentence(problem: Problem) -> str:
     if not problem.path:
         return problem.says

@@ -11,6 +11,9 @@ from hatchway.core.errors import HatchwayError, ServerUnavailable
 from hatchway.tools.mcp.settings import ServerSettings, StdioSettings
 
 
+ASKS_BACK = "the server wants to ask a person or a model, which code cannot answer"
+
+
 def unavailable(
     name: str, settings: ServerSettings, error: BaseException, heard: str, hint: str = ""
 ) -> ServerUnavailable:
@@ -48,7 +51,7 @@ def refusal(error: Exception) -> str:
     """What the code is told about a call the server or the SDK refused."""
     if isinstance(error, MCPError):
         if "not supported" in str(error) and ("licitation" in str(error) or "ampling" in str(error)):
-            return f"the server wants to ask a person or a model, which code cannot answer: {error}"
+            return f"{ASKS_BACK}: {error}"
         return f"the server refused the call: {error}"
     return reason(error)
 

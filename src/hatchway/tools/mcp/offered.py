@@ -11,6 +11,7 @@ from hatchway.core.errors import InvalidTool
 from hatchway.tools.functions import Tool
 from hatchway.tools.mcp.content import is_wrapped, unwrapped, value_of
 from hatchway.tools.mcp.naming import unique
+from hatchway.tools.mcp.promise import Promise
 from hatchway.tools.mcp.settings import ServerSettings
 
 CallServer = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -60,11 +61,13 @@ def _tool(
     name: str, listed: Mapping[str, Any], settings: ServerSettings, call: CallServer, problems: list[str]
 ) -> Tool:
     own_name, output = str(listed["name"]), listed.get("outputSchema")
-    wrapped = is_wrapped(output)
+    wrapped, promise = is_wrapped(output), Promise(name, output)
     hints: Mapping[str, Any] = listed.get("annotations") or {}
 
     async def invoke(**arguments: Any) -> Any:
-        return value_of(await call(own_name, arguments), is_wrapped=wrapped)
+        result = await call(own_name, arguments)
+        promise.check(result)
+        return value_of(result, is_wrapped=wrapped)
 
     def made(parameters: Any, returns: Any) -> Tool:
         return Tool(

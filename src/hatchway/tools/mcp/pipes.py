@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import Any, Self
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -20,7 +19,6 @@ MAX_MESSAGE = 64 << 20
 """Bytes of one message; a server that never ends its line is cut off."""
 _KEPT_ERRORS = 4000
 """Characters of the server's last words that are kept."""
-_log = logging.getLogger("hatchway")
 
 
 class Pipes:
@@ -45,64 +43,17 @@ class Pipes:
 
     @asynccontextmanager
     async def streams(self) -> AsyncGenerator[Any]:
-        """What the SDK calls a transport."""
-        into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        write, out_of = anyio.create_memory_object_stream[SessionMessage](0)
-        tasks = [
-            asyncio.create_task(self._read(into)),
-            asyncio.create_task(self._write(out_of, into)),
-            asyncio.create_task(self._listen()),
-        ]
+        """What the SDK calls a transport: it reads and writes the pipes itself, with no task and no queue between."""
+        listening = asyncio.create_task(self._listen())
         try:
-            async with read, write:
-                yield read, write
+            yield _Answers(self, self._process), _Requests(self, self._process)
         finally:
-            await asyncio.shield(self._close(tasks))
+            await asyncio.shield(self._close(listening))
 
-    async def _close(self, tasks: list[asyncio.Task[None]]) -> None:
+    async def _close(self, listening: asyncio.Task[None]) -> None:
         await end(self._process)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _read(self, into: Any) -> None:
-        reader, buffer = self._process.stdout, bytearray()
-        assert reader is not None
-        async with into:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
-                while chunk := await reader.read(_CHUNK):
-                    buffer += chunk
-                    *lines, rest = buffer.split(b"\n") if b"\n" in chunk else [buffer]
-                    for line in lines:
-                        await self._take(bytes(line), into)
-                    buffer = bytearray(rest)
-                    if len(buffer) > MAX_MESSAGE:
-                        self.garbage = self.garbage or f"a line of more than {MAX_MESSAGE} bytes"
-                        self._process.kill()
-                        break
-            self.is_over = True
-
-    async def _take(self, line: bytes, into: Any) -> None:
-        if not line.strip():
-            return
-        try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            self.garbage = self.garbage or line[:120].decode(errors="replace")
-            return
-        await into.send(SessionMessage(message))
-
-    async def _write(self, out_of: Any, into: Any) -> None:
-        writer = self._process.stdin
-        assert writer is not None
-        try:
-            async with out_of:
-                async for each in out_of:
-                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    writer.write(text.encode() + b"\n")
-                    await writer.drain()
-        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await into.aclose()  # it does not listen any more: its open requests end here
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
 
     async def _listen(self) -> None:
         """Read its standard error to the end, so that it never stands still, and keep a little of it."""
@@ -113,3 +64,89 @@ class Pipes:
             self._kept += len(text)
             while self._kept - len(self._errors[0]) > _KEPT_ERRORS:
                 self._kept -= len(self._errors.popleft())
+
+
+class _Stream:
+    """The part of both directions that the SDK asks for and pipes do not need: the process ends with its `Pipes`."""
+
+    def __init__(self, pipes: Pipes, process: ServerProcess) -> None:
+        self._pipes, self._process = pipes, process
+
+    async def aclose(self) -> None:
+        pass
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+class _Answers(_Stream):
+    """What the server writes, message by message."""
+
+    def __init__(self, pipes: Pipes, process: ServerProcess) -> None:
+        super().__init__(pipes, process)
+        assert process.stdout is not None
+        self._reader = process.stdout
+        self._lines: deque[bytes] = deque()
+        self._rest = bytearray()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage:
+        """The next message; lines that are none are noted and passed over."""
+        while True:
+            while self._lines:
+                if (message := self._message(self._lines.popleft())) is not None:
+                    return message
+            await self._read()
+
+    def _message(self, line: bytes) -> SessionMessage | None:
+        if not line.strip():
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            self._pipes.garbage = self._pipes.garbage or line[:120].decode(errors="replace")
+            return None
+
+    async def _read(self) -> None:
+        try:
+            chunk = await self._reader.read(_CHUNK)
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            self._pipes.is_over = True
+            raise anyio.EndOfStream
+        self._rest += chunk
+        if b"\n" in chunk:
+            *lines, self._rest = self._rest.split(b"\n")
+            self._lines.extend(map(bytes, lines))
+        if len(self._rest) > MAX_MESSAGE:
+            self._pipes.garbage = self._pipes.garbage or f"a line of more than {MAX_MESSAGE} bytes"
+            self._pipes.is_over = True
+            self._process.kill()
+            raise anyio.EndOfStream
+
+
+class _Requests(_Stream):
+    """What is written to the server."""
+
+    async def send(self, item: SessionMessage) -> None:
+        writer, text = self._process.stdin, item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        assert writer is not None
+        try:
+            writer.write(text.encode() + b"\n")
+            await writer.drain()
+        except (OSError, RuntimeError):
+            if self._process.stdout is not None:
+                self._process.stdout.feed_eof()  # it does not listen any more: all its open requests end here
+            raise anyio.BrokenResourceError from None
