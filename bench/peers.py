@@ -65,6 +65,11 @@ PEERS = (
 DURABLE = Peer(name="DBOS 3.3.0", script="dbos_steps", pins=("dbos==3.3.0",))
 """Runs no model-written code, but writes each step of a workflow down, in the same databases."""
 
+NESTED = Peer(
+    name="freeact 0.9.1 (ipybox 0.9.2)", script="freeact_mcp", pins=("freeact==0.9.1", "mcp<2", "pydantic-ai<2")
+)
+"""Calls MCP servers from code, and does little else that can be measured; it does not start with today's `mcp`."""
+
 
 @cache
 def installed() -> tuple[Peer, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from peers import HERE, environment, installed
+from peers import HERE, Peer, environment, installed
 
 ALL = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
 ONE = {max(ALL)} if ALL else set[int]()
@@ -72,10 +72,10 @@ class Samples:
 
 
 @contextmanager
-def contenders(ours: Mapping[str, str]) -> Generator[list[Contender]]:
-    """Start the contenders: ours, given as name and script with arguments, then each peer that is installed."""
+def contenders(ours: Mapping[str, str], peers: Sequence[Peer] | None = None) -> Generator[list[Contender]]:
+    """Start the contenders: ours, given as name and script with arguments, then these peers, or all there are."""
     wanted = [(name, sys.executable, script) for name, script in ours.items()]
-    wanted += [(peer.name, str(peer.python), peer.script) for peer in installed()]
+    wanted += [(peer.name, str(peer.python), peer.script) for peer in (installed() if peers is None else peers)]
     with ExitStack() as stack:
         started = [stack.enter_context(_process(*each)) for each in wanted]
         yield [contender for contender in started if _ready(contender)]

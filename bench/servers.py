@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tables import Section, Target, duration
+import nested
+from tables import Section, Target, duration, times
 
-from hatchway import CodeMode, Rule
-from hatchway.sandboxes.jail import JailSandbox
+from hatchway import CodeMode
 from hatchway.tools.apigen import write_sources
 from hatchway.tools.functions import Tool
 from hatchway.tools.mcp.offered import offered
@@ -27,38 +27,27 @@ from hatchway.tools.stubs import render_stubs
 
 HERE = Path(__file__).parent
 NODE = HERE.parent / ".node" / "node_modules" / "@modelcontextprotocol"
-DIRECT = "direct, by the SDK"
 NOTE = """\
-A nested call is `get_current_time` of PyPI's mcp-server-time, {calls} in a loop from code, against the same calls made
-by the SDK's own client to a server of its own; {rounds} rounds in turn. On a crowded machine the wall clock of the same
-call swings by more than the target; the CPU of the host beside it swings less. Generating is CPU beyond the server's
-list, from the list as it came to files on disk. Search is over 1,000 tools, the index warm. Tokens are characters / 4.
+A nested call is `get_current_time` of PyPI's mcp-server-time, {calls} in a loop from an action of a session, beside
+the same calls made by the SDK's own client, each with a server process of its own; {busy} rounds on a busy core, {idle}
+on the machine as it is. CPU is that of host, guest and server together and decides. Generating is CPU beyond the list
+of the server, from that to files on disk. Search is over 1,000 tools, the index warm. Tokens are characters / 4.
 hit@3 is over {queries} queries that were written without looking at scores (`queries.json`), against {tools} tools of
-real servers: {names}. freeact 0.9.1, not run here: generating 0.64 s CPU for 20 tools, a nested call 2.7–4 times a
-direct one."""
+real servers: {names}."""
 
 
 def report(*, quick: bool) -> Section:
     """The section of the report."""
-    calls, rounds = (30, 3) if quick else (100, 7)
+    calls, busy, idle = (50, 2, 2) if quick else (200, 5, 5)
+    numbers = nested.measured(calls, busy, idle)
     with tempfile.TemporaryDirectory(prefix="hatchway-bench-") as folder:
         os.environ["PYTOOLS_DIR"] = folder
-        nested = asyncio.run(_nested(calls, rounds))
         made = [_generated(number, Path(folder)) for number in (20, 500)]
         searching = _searching(Path(folder))
         sizes = asyncio.run(_prompts())
         tools = asyncio.run(_real_tools(folder))
     hits, asked = _hits(tools)
-    walls = {name: [wall for wall, _ in spent] for name, spent in nested.items()}
-    direct = walls.pop(DIRECT)
-    targets = [
-        Target(
-            what=f"nested call / direct, {name}",
-            limit=1.3,
-            values=[min(wall) / min(direct), median(wall) / median(direct)],
-        )
-        for name, wall in walls.items()
-    ]
+    targets = nested.targets(numbers)
     targets += [
         Target(what="generating 20 tools", limit=0.2, values=[made[0]], unit=" s"),
         Target(what="generating 500 tools", limit=2, values=[made[1]], unit=" s"),
@@ -66,50 +55,20 @@ def report(*, quick: bool) -> Section:
         Target(what="prompt of 100 tools with discovery", limit=1000, values=[sizes["discovery"]], unit=" tokens"),
         Target(what="hit@3, hybrid", limit=90, values=[hits["hybrid"]], unit=" %", at_least=True),
     ]
-    rows = [
-        [name, " / ".join(duration(of(part)) for part in zip(*spent, strict=True) for of in (min, median))]
-        for name, spent in nested.items()
-    ]
+    floor = numbers[nested.DIRECT]
+    rows = [[name, *map(duration, each), *map(times, nested.ratios(each, floor))] for name, each in numbers.items()]
     rows += [[f"prompt of 100 tools: {name}", f"{tokens:.0f} tokens"] for name, tokens in sizes.items()]
     rows += [[f"hit@3, {name}", f"{percent:.0f} %"] for name, percent in hits.items()]
     names = ", ".join(sorted({name.partition(".")[0] for name in tools}))
-    note = NOTE.format(calls=calls, rounds=rounds, queries=asked, tools=len(tools), names=names)
+    note = NOTE.format(calls=calls, busy=busy, idle=idle, queries=asked, tools=len(tools), names=names)
     return Section(
         title="MCP",
         note=note,
         targets=targets,
-        head=["", "value, or wall min / median / host CPU min / median"],
+        head=["", "CPU, min", "busy core, min", "idle, median", "CPU ÷ direct", "busy ÷ direct", "idle ÷ direct"],
+        columns=("CPU, or value", "busy core, min", "idle, median"),
         rows=rows,
     )
-
-
-async def _nested(calls: int, rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Wall clock and CPU of this process per call, for each way and round."""
-    from mcp.client.client import Client
-    from mcp.client.stdio import StdioServerParameters
-
-    entry: dict[str, Any] = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
-    code = f"for _ in range({calls}): time.get_current_time(timezone='UTC')"
-    taken: dict[str, list[tuple[float, float]]] = {}
-
-    def note(name: str, wall: float, cpu: float) -> None:
-        spent = (time.perf_counter() - wall) / calls, (time.process_time() - cpu) / calls
-        taken.setdefault(name, []).append(spent)
-
-    sandboxes = ["monty", "process", *(["jail"] if JailSandbox.probe().state == "usable" else [])]
-    async with Client(StdioServerParameters(**entry)) as client, McpServers({"time": entry}) as servers:
-        for _ in range(rounds):
-            wall, cpu = time.perf_counter(), time.process_time()
-            for _ in range(calls):
-                await client.call_tool("get_current_time", {"timezone": "UTC"})
-            note(DIRECT, wall, cpu)
-            for name in sandboxes:
-                async with CodeMode(name, mcp_servers=servers, rules=[Rule("allow")]) as mode:
-                    await mode.run("1")
-                    wall, cpu = time.perf_counter(), time.process_time()
-                    await mode.run(code)
-                    note(name, wall, cpu)
-    return taken
 
 
 def _listed(number: int) -> list[dict[str, Any]]:

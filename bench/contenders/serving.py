@@ -142,6 +142,13 @@ async def _each(n: int, action: Callable[[], Awaitable[object]], expected: objec
     return [await timed(action, expected) for _ in range(n)]
 
 
+async def lasting(n: int, act: Callable[[], Awaitable[object]]) -> list[float]:
+    """As a job of calls, for something that makes `n` calls and is as long as they are."""
+    began, cpu = time.perf_counter(), _cpu_seconds(os.getpid())
+    await act()
+    return [(time.perf_counter() - began) / n, (_cpu_seconds(os.getpid()) - cpu) / n]
+
+
 async def _per_call(n: int, action: Callable[[], Awaitable[object]], expected: object) -> list[float]:
     """Seconds, and seconds of CPU of this process and all its descendants, per call."""
     window.last = n - 1

@@ -96,6 +96,7 @@ def _face(
     from hatchway.cli.tool_modules import load_tools
     from hatchway.gate.rules import Rule
     from hatchway.mode.mode import CodeMode
+    from hatchway.tools.mcp.notes import FOLDER
     from hatchway.tools.mcp.settings import load_servers
     from hatchway.tools.search.discovery import Finder
     from hatchway.tools.search.settings import usable_settings
@@ -113,6 +114,7 @@ def _face(
         rules=rules,
         journal=journal,
         mcp_servers=entries,
+        mcp_notes=FOLDER,
         discovery=None if discovery == "none" else finder,
     )
     return McpFace(mode, finder, hearing, lists_all=discovery == "none")

@@ -47,7 +47,7 @@ def list_(category: str | None, config: str, as_json: bool) -> None:
         names = [category] if category else list(finder.catalog.categories())
         return [_row(each) for name in names for each in finder.catalog.listed(name)]
 
-    rows = _with_servers(config, read)
+    rows = _with_servers(config, read, fresh=True)
     _print(rows, as_json, lambda row: neutral(f"{row['name']}  {row['summary']}"))
 
 
@@ -88,21 +88,25 @@ def generate(config: str, root: str) -> None:
     """Write typed APIs: mcptools/<server>/<tool>.py."""
     from hatchway.tools.apigen import generate_mcp_sources
 
-    done = _with_servers(config, lambda servers: generate_mcp_sources(servers, root))
+    done = _with_servers(config, lambda servers: generate_mcp_sources(servers, root), fresh=True)
     click.echo(f"{len(done.written)} files written, {done.unchanged} unchanged, {len(done.removed)} removed")
 
 
-def _with_servers(config: str, act: Callable[[McpServers], Awaitable[T]]) -> T:
-    """What comes of the servers in a file; somebody at a terminal sees which of them are waited for."""
+def _with_servers(config: str, act: Callable[[McpServers], Awaitable[T]], *, fresh: bool = False) -> T:
+    """What comes of the servers in a file; somebody at a terminal sees which of them are waited for.
+
+    Only `fresh` asks servers whose tools are known from an earlier time.
+    """
     from hatchway.mode.mcp import mcp_servers
+    from hatchway.tools.mcp.notes import FOLDER
     from hatchway.tools.mcp.settings import load_servers
 
     async def acted() -> T:
-        servers, _ = mcp_servers(load_servers(config))
+        servers, _ = mcp_servers(load_servers(config), notes=FOLDER)
         async with servers:
             waiting = asyncio.create_task(_tell_waiting(servers))
             try:
-                await servers.tools()
+                await servers.tools(fresh=fresh)
             finally:
                 waiting.cancel()
             return await act(servers)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 from hatchway.core.errors import InvalidSetting
@@ -67,9 +68,9 @@ class Jails:
 class _OwnServers(McpServers):
     """Servers with the jails some of them run in."""
 
-    def __init__(self, entries: Mapping[str, Any]) -> None:
+    def __init__(self, entries: Mapping[str, Any], notes: str | PathLike[str] | None) -> None:
         self._walls = Jails()
-        super().__init__(entries, start=self._walls.start)
+        super().__init__(entries, start=self._walls.start, notes=notes)
 
     async def aclose(self) -> None:
         """End all connections, then the jails."""
@@ -77,13 +78,19 @@ class _OwnServers(McpServers):
         await self._walls.aclose()
 
 
-def mcp_servers(given: Mapping[str, Any] | McpServers) -> tuple[McpServers, McpServers | None]:
+def mcp_servers(
+    given: Mapping[str, Any] | McpServers, *, notes: str | PathLike[str] | None = None
+) -> tuple[McpServers, McpServers | None]:
     """The servers, and again those of them that were made here and are to be closed here.
+
+    Args:
+        given: Entries, or servers that are somebody's already.
+        notes: As `McpServers` takes it.
 
     Raises:
         InvalidSetting: An entry is not valid, or variables it uses are not set.
     """
     if isinstance(given, McpServers):
         return given, None
-    made = _OwnServers(given)
+    made = _OwnServers(given, notes)
     return made, made

@@ -56,6 +56,8 @@ class CodeMode:
         on_event: Sees every event of every run.
         mcp_servers: Entries as in `mcpServers` of a settings file; their tools are `server.tool(…)` in the code. An
             `McpServers` stays the caller's to close.
+        mcp_notes: A folder where their lists are kept, `.hatchway/mcp` for example: a server known from there is
+            offered without being started, and connected by its first call.
         discovery: `"basic"` or `"hybrid"`: the prompt names no tools but those that find the others; a `Finder` has
             settings of its own. None lists them all.
 
@@ -78,6 +80,7 @@ class CodeMode:
         calls: Calls = "declared",
         on_event: Callable[[AgentEvent], None] | None = None,
         mcp_servers: Mapping[str, Any] | McpServers | None = None,
+        mcp_notes: str | PathLike[str] | None = None,
         discovery: Discovery | Finder | None = None,
     ) -> None:
         self._closing = AsyncExitStack()
@@ -100,7 +103,7 @@ class CodeMode:
             asks_all=approve is not None,
             calls=calls,
             type_check=type_check,
-            mcp_servers=mcp_servers,
+            mcp_servers=None if mcp_servers is None else (mcp_servers, mcp_notes),
             discovery=discovery,
             closing=self._closing,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from operator import is_
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from hatchway.core.errors import InvalidSetting
@@ -34,7 +36,7 @@ class Offer:
         asks_all: Somebody decides about every call that no rule settled.
         calls: As `CodeMode` takes it.
         type_check: Code is checked against the stubs before it runs.
-        mcp_servers: As `CodeMode` takes them.
+        mcp_servers: As `CodeMode` takes them, and the folder of their notes.
         discovery: As `CodeMode` takes it.
         closing: Closes what is opened here.
 
@@ -57,7 +59,7 @@ class Offer:
         asks_all: bool,
         calls: Calls,
         type_check: bool,
-        mcp_servers: Mapping[str, Any] | McpServers | None,
+        mcp_servers: tuple[Mapping[str, Any] | McpServers, str | PathLike[str] | None] | None,
         discovery: Discovery | Finder | None,
         closing: AsyncExitStack,
     ) -> None:
@@ -68,7 +70,7 @@ class Offer:
         self._style: Literal["declared", "async"] = "async" if calls == "written" else calls
         self._is_written, self._type_check = calls == "written", type_check
         self._finder = None if discovery is None else _finder(discovery, self._style, closing)
-        self._servers = None if mcp_servers is None else _servers(mcp_servers, closing)
+        self._servers = None if mcp_servers is None else _servers(*mcp_servers, closing)
         self._is_listed = False
         self._take(tools)
 
@@ -90,7 +92,7 @@ class Offer:
     def prompt(self, constraints: CodeConstraints) -> str:
         """What a model must know: the Python it may use, and the tools it may call or search."""
         if self._finder is None:
-            return build_code_mode_prompt(signatures=[self._stubs], constraints=constraints)
+            return build_code_mode_prompt(signatures=[self._told], constraints=constraints)
         stubs = render_stubs(self._finder.tools(), self._style)
         note = discovery_note(self._finder.catalog.categories())
         return f"{build_code_mode_prompt(signatures=[stubs], constraints=constraints)}\n\n{note}"
@@ -103,6 +105,9 @@ class Offer:
         self.passage = Passage(self.tools, self._rules, self._threads, asks_all=self._asks_all)
         self._signatures = tuple(tool.signature(style=self._style) for tool in self.tools.values())
         self._stubs = render_stubs(self.tools.values(), self._style)
+        read = [tool.as_seen() for tool in self.tools.values()]
+        is_same = all(map(is_, read, self.tools.values()))
+        self._told = self._stubs if is_same else render_stubs(read, self._style)
         self._fit = WrittenStyles(self.tools, has_stubs=self._type_check) if self._is_written else None
 
 
@@ -120,10 +125,12 @@ def own_tools(tools: Iterable[Tool | Callable[..., Any]], sandbox: CodeSandbox |
     return {**named, "fetch": fetch_tool(sandbox.network)}
 
 
-def _servers(given: Mapping[str, Any] | McpServers, closing: AsyncExitStack) -> McpServers:
+def _servers(
+    given: Mapping[str, Any] | McpServers, notes: str | PathLike[str] | None, closing: AsyncExitStack
+) -> McpServers:
     from hatchway.mode.mcp import mcp_servers
 
-    servers, own = mcp_servers(given)
+    servers, own = mcp_servers(given, notes=notes)
     if own is not None:
         closing.push_async_callback(own.aclose)
     return servers

@@ -20,6 +20,7 @@ from hatchway.tools.stubs import Style, is_called_async, python_signature, rende
 
 Approval = Literal["allow", "ask", "deny"]
 """What the gate does with a call when no rule decides it."""
+_AS_SEEN = "The type of the result is what was seen so far; the server does not say it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class Tool:
     """Called with the prepared arguments, all by name."""
     returns: dict[str, Any] | None = None
     """The JSON schema of its result; None when unknown. Results are not checked."""
+    seen: Callable[[], dict[str, Any] | None] | None = None
+    """Tells what it was seen to give where `returns` is None; for readers, code is not checked against it."""
     approval: Approval = "allow"
     """`ask` waits for a person, `deny` never runs it."""
     idempotent: bool = False
@@ -140,6 +143,14 @@ class Tool:
     def gives(self) -> Hint | Shape:
         """The type of the result, as the stub shows it."""
         return self._read.gives
+
+    def as_seen(self) -> Self:
+        """The tool for somebody to read: with what it was seen to give, where nobody says what it gives."""
+        found = self.seen() if self.seen is not None and self.returns is None else None
+        if not found:
+            return self
+        said = f"{self.description.rstrip()}\n\n{_AS_SEEN}".strip()
+        return replace(self, returns=found, description=said, source=None, seen=None)
 
     def signature(self, *, style: Style = "declared") -> FunctionSignature:
         """The tool as a sandbox takes it, called in the given style."""

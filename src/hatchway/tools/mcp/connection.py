@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mcp.types as types
@@ -27,7 +28,7 @@ _MAX_ROUNDS = 10
 """How often a server may ask for its call once more."""
 Progress = Callable[[float, float | None, str | None], None]
 """Takes progress, total and message of a call."""
-_AS_IT_CAME: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+_AS_IT_CAME: Any = TypeAdapter(dict[str, Any])
 """The SDK has checked a result by then; its objects would only be made into dicts again."""
 
 
@@ -153,14 +154,16 @@ async def _answer(client: Client, tool: str, arguments: dict[str, Any], progress
     state: str | None = None
     for _ in range(_MAX_ROUNDS):
         params = CallToolRequestParams(name=tool, arguments=arguments, request_state=state)
-        request = CallToolRequest(params=params)
+        send = partial(
+            client.session.send_request, CallToolRequest(params=params), _AS_IT_CAME, progress_callback=progressed
+        )
         try:
-            result = await client.session.send_request(request, _AS_IT_CAME, progress_callback=progressed)
+            result: dict[str, Any] = await send()
         except MCPError as e:
             if e.code != types.HEADER_MISMATCH:
                 raise
             await _listed(client)  # some arguments go into headers as well, and which is in the list
-            result = await client.session.send_request(request, _AS_IT_CAME, progress_callback=progressed)
+            result = await send()
         if result.get("resultType") != "input_required":
             return result
         state = result.get("requestState")

@@ -10,7 +10,6 @@ from mcp.shared.exceptions import MCPError
 from hatchway.core.errors import HatchwayError, ServerUnavailable
 from hatchway.tools.mcp.settings import ServerSettings, StdioSettings
 
-
 ASKS_BACK = "the server wants to ask a person or a model, which code cannot answer"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, cast
 
 from hatchway.core.errors import InvalidTool
@@ -30,7 +31,14 @@ class Listing:
     """What was left out or changed, and why."""
 
 
-def offered(space: str, listed: Sequence[Mapping[str, Any]], settings: ServerSettings, call: CallServer) -> Listing:
+def offered(
+    space: str,
+    listed: Sequence[Mapping[str, Any]],
+    settings: ServerSettings,
+    call: CallServer,
+    seen: Callable[[str], dict[str, Any] | None] | None = None,
+    look: Callable[[str, Any], None] | None = None,
+) -> Listing:
     """The tools of one server.
 
     Args:
@@ -38,6 +46,8 @@ def offered(space: str, listed: Sequence[Mapping[str, Any]], settings: ServerSet
         listed: Its tools, by the names on the wire.
         settings: Its entry.
         call: Calls one of them.
+        seen: What one was seen to give, by its own name.
+        look: Sees what one gives whose server does not say what that is.
     """
     problems: list[str] = []
     wanted: dict[str, Mapping[str, Any]] = {}
@@ -48,8 +58,18 @@ def offered(space: str, listed: Sequence[Mapping[str, Any]], settings: ServerSet
         elif _is_wanted(name, settings):
             wanted[name] = each
     names = unique(wanted)
-    tools = [_tool(f"{space}.{names[name]}", each, settings, call, problems) for name, each in wanted.items()]
+    tools = [
+        _tool(f"{space}.{names[name]}", each, settings, _Uses(call=call, seen=seen, look=look), problems)
+        for name, each in wanted.items()
+    ]
     return Listing(tools=tuple(tools), problems=tuple(problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Uses:
+    call: CallServer
+    seen: Callable[[str], dict[str, Any] | None] | None
+    look: Callable[[str, Any], None] | None
 
 
 def _is_wanted(name: str, settings: ServerSettings) -> bool:
@@ -57,17 +77,18 @@ def _is_wanted(name: str, settings: ServerSettings) -> bool:
     return included and not any(fnmatchcase(name, pattern) for pattern in settings.exclude)
 
 
-def _tool(
-    name: str, listed: Mapping[str, Any], settings: ServerSettings, call: CallServer, problems: list[str]
-) -> Tool:
+def _tool(name: str, listed: Mapping[str, Any], settings: ServerSettings, uses: _Uses, problems: list[str]) -> Tool:
     own_name, output = str(listed["name"]), listed.get("outputSchema")
     wrapped, promise = is_wrapped(output), Promise(name, output)
     hints: Mapping[str, Any] = listed.get("annotations") or {}
 
     async def invoke(**arguments: Any) -> Any:
-        result = await call(own_name, arguments)
+        result = await uses.call(own_name, arguments)
         promise.check(result)
-        return value_of(result, is_wrapped=wrapped)
+        value = value_of(result, is_wrapped=wrapped)
+        if output is None and uses.look is not None:
+            uses.look(own_name, value)
+        return value
 
     def made(parameters: Any, returns: Any) -> Tool:
         return Tool(
@@ -75,6 +96,7 @@ def _tool(
             description=str(listed.get("description") or listed.get("title") or "")[:_MAX_DESCRIPTION],
             parameters=parameters,
             returns=returns,
+            seen=partial(uses.seen, own_name) if output is None and uses.seen is not None else None,
             func=invoke,
             calls="sync",
             approval=settings.approval,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchway.core.errors import MissingExtra, ServerUnavailable
 from hatchway.tools.functions import Tool
 from hatchway.tools.mcp.naming import as_namespace, unique
+from hatchway.tools.mcp.notes import Notes, NotesFolder
 from hatchway.tools.mcp.offered import Listing, offered
+from hatchway.tools.mcp.seen import Seen
 from hatchway.tools.mcp.server_process import StartServer, start_child
 from hatchway.tools.mcp.settings import ServerSettings, server_settings
 
@@ -27,12 +31,16 @@ class McpServers:
     Args:
         entries: As in `mcpServers` of a settings file, or checked settings.
         start: Starts a server's command; by default as a child of this process.
+        notes: A folder where lists are kept, and what tools were seen to give: a server that is known from there is
+            offered without being started, and connected by its first call. None keeps nothing.
 
     Raises:
         InvalidSetting: An entry is not valid, or variables it uses are not set.
     """
 
-    def __init__(self, entries: Mapping[str, Any], *, start: StartServer = start_child) -> None:
+    def __init__(
+        self, entries: Mapping[str, Any], *, start: StartServer = start_child, notes: str | PathLike[str] | None = None
+    ) -> None:
         self.settings: dict[str, ServerSettings] = server_settings(entries)
         """The entries, checked and filled in."""
         self.spaces = unique(self.settings, as_namespace)
@@ -42,6 +50,15 @@ class McpServers:
         self._listings: dict[str, Listing] = {}
         self.problems: dict[str, str] = {}
         """Servers that cannot be had, and tools that are not offered as they came, with the reason."""
+        self.on_changed: list[Callable[[], None]] = []
+        """Told when a server's tools are others now, or gave something of a kind that was not seen before."""
+        self._notes = None if notes is None else NotesFolder(Path(notes))
+        self._listed: dict[str, Sequence[Mapping[str, Any]]] = {}
+        self._seen: dict[str, Seen] = {}
+        self._believed: set[str] = set()
+        """Servers whose list is from the notes, and was not looked at yet."""
+        self._unkept: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_stale(self) -> bool:
@@ -52,13 +69,20 @@ class McpServers:
         """The servers that have not listed their tools yet."""
         return [name for name in self.settings if name not in self._listings and name not in self.problems]
 
-    async def tools(self) -> list[Tool]:
+    async def tools(self, *, fresh: bool = False) -> list[Tool]:
         """The tools of all servers, in the order of the settings; servers are asked only where that is needed.
+
+        Args:
+            fresh: Ask those too that are known from the notes alone.
 
         Raises:
             ServerUnavailable: A server that is not optional cannot be had.
             MissingExtra: The `mcp` package is not installed.
         """
+        if fresh:
+            self._forget(*self._believed)
+        else:
+            await self._recall()
         asked = [name for name in self.settings if name not in self._listings]
         outcomes = await asyncio.gather(*(self._list(name) for name in asked), return_exceptions=True)
         for name, outcome in zip(asked, outcomes, strict=True):
@@ -77,14 +101,25 @@ class McpServers:
                 from hatchway.tools.mcp.connection import Connection  # the SDK takes a second to import
             except ImportError:
                 raise MissingExtra("the MCP client", "mcp") from None
-            forget = partial(self._listings.pop, name, None)
-            self._connections[name] = Connection(name, self.settings[name], self._start, lambda: forget() and None)
+            changed = partial(self._changed, name)
+            self._connections[name] = Connection(name, self.settings[name], self._start, changed)
         return self._connections[name]
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside everything else, until the servers are closed."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def aclose(self) -> None:
         """End all connections. Legal twice."""
         connections, self._connections = self._connections, {}
         self._listings.clear()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for name in (*self._unkept,):
+            await self._keep(name)
         await asyncio.gather(*(each.aclose() for each in connections.values()))
 
     async def __aenter__(self) -> McpServers:
@@ -95,11 +130,70 @@ class McpServers:
 
     async def _list(self, name: str) -> None:
         listed = await self.connection(name).tools()
-        listing = offered(self.spaces[name], listed, self.settings[name], partial(self._call, name))
-        self._listings[name] = listing
+        self._take(name, listed)
+        self._believed.discard(name)
+        await self._keep(name)
+
+    async def _recall(self) -> None:
+        """Take from the notes what is not listed yet."""
+        unknown = [name for name in self.settings if name not in self._listings and name not in self._connections]
+        if self._notes is None or not unknown:
+            return
+        for name in unknown:
+            notes = await asyncio.to_thread(self._notes.read, name, self.settings[name])
+            self._seen.setdefault(name, Seen(notes.seen))
+            if notes.listed is not None:
+                self._take(name, notes.listed)
+                self._believed.add(name)
+
+    def _take(self, name: str, listed: Sequence[Mapping[str, Any]]) -> None:
+        seen = self._seen.setdefault(name, Seen())
+        call = partial(self._call, name)
+        listing = offered(self.spaces[name], listed, self.settings[name], call, seen.schema, partial(self._look, name))
+        self._listings[name], self._listed[name] = listing, listed
         self.problems.pop(name, None)
         for problem in listing.problems:
             _log.warning("MCP server %s: %s", name, problem)
 
     async def _call(self, name: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return await self.connection(name).call(tool, arguments)
+        result = await self.connection(name).call(tool, arguments)
+        if name in self._believed:
+            self._believed.discard(name)
+            self.beside(self._verify(name))
+        return result
+
+    async def _verify(self, name: str) -> None:
+        """Ask a server for its list that runs by now; what the notes had may be old."""
+        try:
+            listed = await self.connection(name).tools()
+        except ServerUnavailable:
+            return
+        if listed == self._listed.get(name):
+            await self._keep(name)
+        else:
+            self._changed(name)
+
+    def _look(self, name: str, tool: str, value: Any) -> None:
+        if self._seen[name].look(tool, value):
+            self._unkept.add(name)
+            self.beside(self._keep(name))
+            self._tell()
+
+    async def _keep(self, name: str) -> None:
+        if self._notes is not None:
+            notes = Notes(listed=self._listed.get(name), seen=self._seen[name].told())
+            await asyncio.to_thread(self._notes.write, name, self.settings[name], notes)
+        self._unkept.discard(name)
+
+    def _changed(self, name: str) -> None:
+        self._forget(name)
+        self._tell()
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            self._listings.pop(name, None)
+            self._believed.discard(name)
+
+    def _tell(self) -> None:
+        for each in self.on_changed:
+            each()

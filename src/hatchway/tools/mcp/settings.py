@@ -5,7 +5,6 @@ Commands and credentials come from here only, never from the code.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -136,11 +135,6 @@ def load_servers(path: str | Path, environment: Mapping[str, str] | None = None)
     if not isinstance(section, dict):
         raise InvalidSetting(f"{path} holds no MCP servers", hint='write {"mcpServers": {"name": {"command": …}}}')
     return server_settings(cast(dict[str, Any], section), environment)
-
-
-def digest(settings: ServerSettings) -> str:
-    """Tells settings apart without telling what is in them."""
-    return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:16]
 
 
 def _checked(name: str, entry: Any) -> ServerSettings:

@@ -98,7 +98,7 @@ class Catalog:
             ToolError: There is no such tool; close ones are named.
         """
         if name in self._tools:
-            return render_stubs([self._tools[name]], self._style)
+            return render_stubs([self._tools[name].as_seen()], self._style)
         if name in self.entries:
             return self.entries[name].description
         close = get_close_matches(name, self.entries, n=3, cutoff=0.5)
