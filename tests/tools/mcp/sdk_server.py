@@ -80,7 +80,8 @@ def main() -> None:
         server.run()
         return
     listening = socket.create_server(("127.0.0.1", 0))
-    print(listening.getsockname()[1], flush=True)
+    sys.stdout.write(f"{listening.getsockname()[1]}\n")
+    sys.stdout.flush()
     app = Guarded(server.streamable_http_app(), sys.argv[2])
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run([listening])
 
