@@ -1,7 +1,7 @@
 """A model that programs: its code runs in a sandbox and is fed back until it answers.
 
 The model here says its lines from a script, so this needs no key. Any model of Pydantic AI goes in its place:
-`LlmAgent("coder", model="anthropic:claude-sonnet-4-5", ...)`.
+`LlmAgent("coder", model="anthropic:claude-sonnet-5", ...)`.
 """
 
 import asyncio

@@ -1,14 +1,19 @@
-"""The same request, its code run at OpenAI and run here: one word is changed.
+"""The same agent, its code run at OpenAI and run here: one word is changed.
 
-The vendor here says its lines from a script, under the real SDK, so this needs no key and no network. Without `client=`
-the adapter asks OpenAI with the key of your environment.
+The vendor here says its lines from a script, under the real SDK, so this needs no key and no network. With
+`model="openai:gpt-5"` the agent asks OpenAI with the key of your environment.
 """
 
 import asyncio
 import json
 from typing import Any
 
-from hatchway.hosted import HostedReply, OpenAIAdapter, code_tool
+from pydantic_ai.models.openai import OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from hatchway.core.events import AgentEvent, RunStarted
+from hatchway.executors import LlmAgent
+from hatchway.hosted import code_tool
 from hatchway.testing import ScriptedVendor
 
 
@@ -18,40 +23,35 @@ async def price(item: str) -> int:
 
 
 def response(*items: dict[str, Any]) -> dict[str, Any]:
-    return {"id": "resp", "model": "scripted", "status": "completed", "output": list(items)}
+    usage = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
+    return {"id": "resp", "model": "scripted", "status": "completed", "output": list(items), "usage": usage}
 
 
 def call(name: str, arguments: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "function_call", "call_id": name, "name": name, "arguments": json.dumps(arguments), **more}
 
 
-def message(text: str) -> dict[str, Any]:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-
-
+CAKE = [{"type": "output_text", "text": "A cake costs 5 euro.", "annotations": []}]
+SAID = {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": CAKE}
 PROGRAM = {"type": "program", "call_id": "p", "code": "text(await price({item: 'cake'}))", "fingerprint": "f"}
 SCRIPTS = {
     "openai": [
         response(PROGRAM, call("price", {"item": "cake"}, caller={"type": "program", "caller_id": "p"})),
-        response({"type": "program_output", "call_id": "p", "result": "5"}, message("A cake costs 5 euro.")),
+        response({"type": "program_output", "call_id": "p", "result": "5"}, SAID),
     ],
-    "monty": [
-        response(call("execute_code", {"code": "print(await price('cake'))"})),
-        response(message("A cake costs 5 euro.")),
-    ],
+    "monty": [response(call("execute_code", {"code": "print(await price('cake'))"})), response(SAID)],
 }
 
 
-async def ask(where: str) -> HostedReply:
+async def ask(where: str) -> None:
     client = ScriptedVendor("openai", SCRIPTS[where]).client()
-    code = code_tool(where, tools=[price])
-    async with OpenAIAdapter("gpt-5", client=client, tools=[code], on_event=lambda e: seen.append(type(e))) as adapter:
-        return await adapter.run("What does a cake cost?")
+    model = OpenAIResponsesModel("gpt-5", provider=OpenAIProvider(openai_client=client))
+    ran: list[AgentEvent] = []
+    async with LlmAgent("shop", model=model, code=code_tool(where, tools=[price])) as agent:
+        turn = await agent.run("What does a cake cost?", on_event=ran.append)
+    code = next(event.code for event in ran if isinstance(event, RunStarted))
+    print(f"{where + ':':8}{turn.text}  ({code})")
 
 
-seen: list[type] = []
 for where in ("openai", "monty"):
-    reply = asyncio.run(ask(where))
-    gate = sum(kind.__name__ == "CallStarted" for kind in seen)
-    print(f"{where + ':':8}{reply.text} ({gate} calls passed the gate)")
-    seen.clear()
+    asyncio.run(ask(where))

@@ -40,8 +40,8 @@ PRINTS = {
         "code says: never mind: ToolError: KeyError: 'moon'\n"
     ),
     "hosted.py": (
-        "openai: A cake costs 5 euro. (1 calls passed the gate)\n"
-        "monty:  A cake costs 5 euro. (2 calls passed the gate)\n"
+        "openai: A cake costs 5 euro.  (text(await price({item: 'cake'})))\n"
+        "monty:  A cake costs 5 euro.  (print(await price('cake')))\n"
     ),
     "jailed_command.py": "no keys for me\nseen: data.csv\n",
     "mcp_tools.py": "asked:  git.git_add(['note.txt'])\noutput: 21:00\n",

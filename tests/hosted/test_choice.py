@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from hatchway import tool
-from hatchway.core.errors import InvalidSetting
+from hatchway import Rule, tool
+from hatchway.core.errors import CodeLimitError, InvalidSetting
 from hatchway.core.events import AgentEvent, CodeExecutionOutputChunk, ToolOutput
+from hatchway.core.limits import Limits
 from hatchway.hosted import AnthropicAdapter, GeminiAdapter, HostedAdapter, OpenAIAdapter, code_tool
 from hatchway.sandboxes.registry import availability
 from hatchway.testing import ScriptedVendor
@@ -78,6 +79,29 @@ async def test_any_vendors_model_with_a_sandbox_of_ours(provider: str, where: st
     assert "4" in json.dumps(vendor.asked[2])
 
 
+async def test_one_gate_for_one_word() -> None:
+    """What `code_tool` is told about calls holds at a vendor as it does here."""
+    caller = {"type": "program", "caller_id": "p"}
+    item = {"type": "function_call", "call_id": "x", "name": "pay", "arguments": '{"euro": 7}', "caller": caller}
+    calls = {"id": "r", "model": "m", "status": "completed", "output": [item]}
+    asked: list[Any] = []
+    for settings, told in (
+        ({"approve": lambda call: asked.append(call) or True}, "7"),
+        ({"rules": [Rule("deny", "pay")]}, "a rule denies pay"),
+    ):
+        adapter, vendor = an_adapter("openai", [calls, ends("openai")], code_tool("openai", tools=[pay], **settings))
+        async with adapter:
+            await adapter.run("go")
+        assert told in vendor.asked[1]["input"][-1]["output"]
+    assert [call.kwargs for call in asked] == [{"euro": 7}]
+    code = code_tool("openai", tools=[pay], approve=lambda call: True, limits=Limits(calls=1))
+    twice = {**calls, "output": [item, {**item, "call_id": "y"}]}
+    adapter, _ = an_adapter("openai", [twice], code)
+    async with adapter:
+        with pytest.raises(CodeLimitError):
+            await adapter.run("go")
+
+
 async def test_code_that_fails_and_calls_nobody_approved() -> None:
     script = [asks("openai", "1 / 0"), asks("openai", "print('a')\npay(1)"), ends("openai")]
     adapter, vendor = an_adapter("openai", script, code_tool("monty", tools=[pay]))
@@ -99,7 +123,8 @@ def test_places_that_are_none() -> None:
         code_tool("moon")
     with pytest.raises(InvalidSetting, match="a sandbox takes no container"):
         code_tool("monty", container="c")
-    with pytest.raises(InvalidSetting, match="the gate is the adapter's"):
-        code_tool("openai", approve=lambda call: True)
+    code = code_tool("openai", approve=lambda call: True)
+    with pytest.raises(InvalidSetting, match="approve is given twice"):
+        an_adapter("openai", [], code, approve=lambda call: True)
     with pytest.raises(InvalidSetting, match="not given like this"):
         code_tool("anthropic", memory="4g")

@@ -11,7 +11,7 @@ from hatchway.hosted import AnthropicAdapter, GeminiAdapter, OpenAIAdapter, code
 pytestmark = [pytest.mark.anyio, pytest.mark.live, pytest.mark.slow]
 VENDORS: dict[str, tuple[Any, str, str]] = {
     "openai": (OpenAIAdapter, "OPENAI_API_KEY", "gpt-5"),
-    "anthropic": (AnthropicAdapter, "ANTHROPIC_API_KEY", "claude-sonnet-4-5"),
+    "anthropic": (AnthropicAdapter, "ANTHROPIC_API_KEY", "claude-sonnet-5"),
     "gemini": (GeminiAdapter, "GEMINI_API_KEY", "gemini-2.5-flash"),
 }
 

@@ -20,6 +20,8 @@ class Conversation:
     """All of it, in Pydantic AI's words; each turn appends its own."""
     execution_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Under this name a stateful executor keeps its state from turn to turn."""
+    vendor_session: object | None = field(default=None, repr=False)
+    """What a vendor keeps of it, with the container, where the code runs there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

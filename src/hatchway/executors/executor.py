@@ -36,6 +36,10 @@ class CodeExecutor(ABC):
     languages: tuple[str, ...] = ("python",)
     """The language ids it takes, most fitting first."""
 
+    def prompt(self) -> str:
+        """What else a model must know to write code for it, such as what the code may call; empty for nothing."""
+        return ""
+
     @abstractmethod
     async def execute_code(self, ctx: InvocationContext, input: CodeExecutionInput) -> CodeExecutionResult:
         """Run code to its end; made once, not `error_retry_attempts` times: that is for the loop that calls it.

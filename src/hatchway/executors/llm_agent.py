@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
+from types import TracebackType
+from typing import Self
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import AgentEvent
 from hatchway.core.results import ExecFile
+from hatchway.executors.code_choice import chosen
 from hatchway.executors.conversation import Conversation, Turn
 from hatchway.executors.executor import CodeExecutor
 from hatchway.executors.loop import CodeLoop
 from hatchway.executors.models import Model, ModelSettings
+from hatchway.executors.vendor_loop import VendorLoop
+from hatchway.mode.vendor_code import VendorTurns
+from hatchway.tools.functions import Tool
 
 
 class LlmAgent:
-    """A model with an executor. The executor stays the caller's to close.
+    """A model that programs. An executor stays the caller's to close; what `code` opens is closed by `aclose`.
 
     Args:
         name: Of the agent; events carry it as `agent_id`.
-        model: A Pydantic AI model, or the name of one such as `"anthropic:claude-sonnet-4-5"`.
+        model: A Pydantic AI model, or the name of one such as `"anthropic:claude-sonnet-5"`.
         instruction: What the agent is for.
-        code_executor: Runs its code; without one, code is part of the answer.
+        code: Where its code runs, by a word (`"jail"`, `"monty"`, `"openai"`, …) or as `code_tool` gives it, with what
+            the code may call. At a vendor the model must be that vendor's.
+        code_executor: Runs its code, in place of `code`. With neither, code is part of the answer.
         max_rounds: How often code may be run before the model must answer.
         tool_name: The tool the model is offered for code; None leaves fenced blocks only. A reply without tool calls
             is searched for fenced blocks in any case.
@@ -38,6 +46,7 @@ class LlmAgent:
         *,
         model: Model | str,
         instruction: str = "",
+        code: str | Tool | None = None,
         code_executor: CodeExecutor | None = None,
         max_rounds: int = 10,
         tool_name: str | None = "execute_code",
@@ -46,16 +55,19 @@ class LlmAgent:
     ) -> None:
         if max_rounds < 1:
             raise InvalidSetting(f"max_rounds is at least 1, not {max_rounds}")
+        if code is not None and code_executor is not None:
+            raise InvalidSetting("where code runs is said twice", hint="give code= or code_executor=")
         if code_executor is not None and (code_executor.error_retry_attempts < 1 or not code_executor.languages):
             raise InvalidSetting("an executor has at least one language, and error_retry_attempts of at least 1")
         self.name = name
         self.model = model
         self.instruction = instruction
-        self.code_executor = code_executor
         self.max_rounds = max_rounds
         self.tool_name = tool_name
         self.send_images = send_images
         self.model_settings = model_settings
+        self._own = None if code is None else self._chosen(code)
+        self.code_executor = self._own if isinstance(self._own, CodeExecutor) else code_executor
 
     async def run(
         self,
@@ -75,9 +87,10 @@ class LlmAgent:
 
         Raises:
             RoundLimitReached: The model still wrote code after `max_rounds`; the last code was not run.
+            AnswerWithheld, SandboxUnavailable, TransportError: Where code runs at the vendor: it has no answer.
             Exception: Whatever the model's own library raises.
         """
-        loop = CodeLoop(self, conversation or Conversation(), tuple(files), on_event or _nobody_listens)
+        loop = self._loop(conversation or Conversation(), tuple(files), on_event or _nobody_listens)
         return await loop.run(prompt, streams=False)
 
     async def stream(
@@ -85,7 +98,7 @@ class LlmAgent:
     ) -> AsyncGenerator[AgentEvent, None]:
         """As `run`, giving each event as it happens; the last `Response` is the answer. Leaving it kills the code."""
         events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        loop = CodeLoop(self, conversation or Conversation(), tuple(files), events.put_nowait)
+        loop = self._loop(conversation or Conversation(), tuple(files), events.put_nowait)
         running = asyncio.create_task(loop.run(prompt, streams=True))
         running.add_done_callback(lambda _: events.put_nowait(None))
         try:
@@ -95,6 +108,35 @@ class LlmAgent:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """Close what `code` opened. Legal twice."""
+        if self._own is not None:
+            await self._own.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _chosen(self, code: str | Tool) -> CodeExecutor | VendorTurns:
+        return chosen(
+            code,
+            self.model,
+            instruction=self.instruction,
+            max_rounds=self.max_rounds,
+            model_settings=self.model_settings,
+        )
+
+    def _loop(
+        self, conversation: Conversation, files: tuple[ExecFile, ...], emit: Callable[[AgentEvent], None]
+    ) -> CodeLoop | VendorLoop:
+        if isinstance(self._own, VendorTurns):
+            return VendorLoop(self.name, self._own, conversation, files, emit)
+        return CodeLoop(self, conversation, files, emit)
 
 
 def _nobody_listens(event: AgentEvent) -> None:

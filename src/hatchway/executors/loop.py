@@ -184,7 +184,8 @@ def _instructions(agent: LlmAgent) -> str:
     executor = agent.code_executor
     if executor is None:
         return agent.instruction
-    return "\n\n".join(text for text in (agent.instruction, _code_prompt(executor, agent.tool_name)) if text)
+    parts = (agent.instruction, _code_prompt(executor, agent.tool_name), executor.prompt())
+    return "\n\n".join(text for text in parts if text)
 
 
 def _code_prompt(executor: CodeExecutor, tool_name: str | None) -> str:

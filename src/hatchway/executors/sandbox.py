@@ -15,6 +15,7 @@ from hatchway.executors.execution import CodeExecutionInput, CodeExecutionResult
 from hatchway.executors.executor import CodeExecutor, InvocationContext
 from hatchway.executors.languages import language_id, unknown_language
 from hatchway.gate.rules import Rule
+from hatchway.mode.sandbox_code import code_prompt
 from hatchway.mode.workbench import BenchSettings, End, Workbench
 from hatchway.tools.functions import Tool
 
@@ -60,17 +61,20 @@ class SandboxCodeExecutor(CodeExecutor):
         self.timeout = timeout
         self.error_retry_attempts = error_retry_attempts
         self.stateful = isinstance(sandbox, str) or sandbox.constraints.stateful
-        self._bench = Workbench(
-            BenchSettings(
-                sandbox=sandbox,
-                tools=tuple(tools),
-                approve=approve,
-                rules=tuple(rules),
-                limits=replace(limits or Limits(), wall_seconds=timeout),
-                max_sessions=max_sessions,
-                has_files=files,
-            )
+        self._settings = BenchSettings(
+            sandbox=sandbox,
+            tools=tuple(tools),
+            approve=approve,
+            rules=tuple(rules),
+            limits=replace(limits or Limits(), wall_seconds=timeout),
+            max_sessions=max_sessions,
+            has_files=files,
         )
+        self._bench = Workbench(self._settings)
+
+    def prompt(self) -> str:
+        """Which Python it is, and what it may call; nothing where the code may call nothing."""
+        return code_prompt(self._settings) if self._settings.tools else ""
 
     async def execute_code(self, ctx: InvocationContext, input: CodeExecutionInput) -> CodeExecutionResult:
         """As the contract says; code that raises has exit code 1 and its traceback on stderr."""

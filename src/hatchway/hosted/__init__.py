@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from hatchway.hosted.anthropic.adapter import AnthropicAdapter
     from hatchway.hosted.anthropic.tool import AnthropicCodeExecutionTool, CodeExecutionToolResult
     from hatchway.hosted.capabilities import CAPABILITIES, Capabilities, capability_table
-    from hatchway.hosted.choice import code_tool
     from hatchway.hosted.code import (
         ContainerRef,
         FileRef,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from hatchway.hosted.reply import HostedReply
     from hatchway.hosted.sandbox import HostedSandbox
     from hatchway.hosted.session import HostedSession
+    from hatchway.mode.code_places import code_tool
     from hatchway.tools.functions import Tool
 
 _HOMES = {
@@ -50,7 +50,6 @@ _HOMES = {
     "hosted.anthropic.adapter": ("AnthropicAdapter",),
     "hosted.anthropic.tool": ("AnthropicCodeExecutionTool", "CodeExecutionToolResult"),
     "hosted.capabilities": ("CAPABILITIES", "Capabilities", "capability_table"),
-    "hosted.choice": ("code_tool",),
     "hosted.code": (
         "ContainerRef", "FileRef", "HostedCodeCall", "HostedCodeResult", "HostedImage", "ProgrammaticCall", "Telemetry",
     ),
@@ -69,6 +68,7 @@ _HOMES = {
     "hosted.reply": ("HostedReply",),
     "hosted.sandbox": ("HostedSandbox",),
     "hosted.session": ("HostedSession",),
+    "mode.code_places": ("code_tool",),
     "tools.functions": ("Tool",),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hatchway.core.calls import CallContext
-from hatchway.core.events import AgentEvent
+from hatchway.core.events import AgentEvent, RunResumed, RunStarted
+from hatchway.core.results import ExecFile
+from hatchway.mode.sandbox_code import ASKER
 
 if TYPE_CHECKING:
     from hatchway.hosted.adapter import HostedAdapter
@@ -84,6 +87,8 @@ class Turn:
     run_id: str = ""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """Of this request only: tool choice, output schema."""
+    files: tuple[ExecFile, ...] = ()
+    """Of this request only: brought to where the code finds them."""
     uses: dict[str, ToolContext] = field(default_factory=dict[str, ToolContext])
     """The context of each call, one and the same for whoever handles it."""
 
@@ -93,6 +98,15 @@ class Turn:
             known = given or CallContext(run_id=self.run_id, call_id=call_id, idempotency_key="", deadline=None)
             self.uses[call_id] = _context(known, self)
         return self.uses[call_id]
+
+    @property
+    def session_name(self) -> str:
+        """Code that runs here keeps its state as long as the session lasts."""
+        return self.session.session_id
+
+    def hear(self, event: AgentEvent) -> None:
+        """What happens to code that runs here is told like all else."""
+        self.event_bus.publish(event)
 
     def left(self) -> float | None:
         """Seconds until the deadline; None without one."""
@@ -117,6 +131,17 @@ TURN: ContextVar[Turn | None] = ContextVar("hatchway_hosted_turn", default=None)
 """The turn that is under way in this task; the tasks and threads that serve its calls inherit it."""
 
 
+@contextmanager
+def serving(turn: Turn) -> Generator[None]:
+    """Whatever this task does meanwhile is done for the turn."""
+    tokens = TURN.set(turn), ASKER.set(turn)
+    try:
+        yield
+    finally:
+        TURN.reset(tokens[0])
+        ASKER.reset(tokens[1])
+
+
 def tool_context(call: CallContext) -> ToolContext:
     """The context of a call made through the gate, at a vendor or in a sandbox of ours."""
     turn = TURN.get()
@@ -125,3 +150,13 @@ def tool_context(call: CallContext) -> ToolContext:
     return ToolContext(
         run_id=call.run_id, call_id=call.call_id, idempotency_key=call.idempotency_key, deadline=call.deadline
     )
+
+
+def heard(event: AgentEvent) -> None:
+    """An event of the mode: it belongs to the turn of the task it happens in."""
+    turn = TURN.get()
+    if turn is None:
+        return
+    if isinstance(event, RunStarted | RunResumed):
+        turn.run_id = event.run_id
+    turn.event_bus.publish(event)

@@ -14,6 +14,7 @@ from hatchway.core.limits import Limits
 from hatchway.hosted.code import Answer, Item, Telemetry
 from hatchway.hosted.context import Turn
 from hatchway.hosted.telling import Teller
+from hatchway.hosted.uploads import told_places
 from hatchway.hosted.vendor import Ask, Failure, Received
 
 
@@ -62,7 +63,7 @@ class Exchange:
             async with asyncio.timeout(left):
                 if self.prompt is not None:
                     prompt, self.prompt = self.prompt, None
-                    self.new += self._vendor.spoken(prompt, await self._adapter.bring_files(self._turn))
+                    self.new += self._vendor.spoken(prompt, await self._files())
                 return await self._asked()
         except TimeoutError:
             raise CodeTimeoutError(
@@ -142,8 +143,11 @@ class Exchange:
         self.new = self._vendor.cleaned(self.new)
         self._teller.lost(lost or "", failure.message)
         session.placed = {}
-        if files := await self._adapter.bring_files(self._turn, is_again=True):
+        if files := await self._files(is_again=True):
             self.new = [*self._vendor.spoken("The files are here again.", files), *self.new]
+
+    async def _files(self, *, is_again: bool = False) -> list[Item]:
+        return await self._adapter.uploads.bring(self._adapter.offer.code, self._turn, is_again=is_again)
 
     def _request(self) -> Ask:
         adapter, turn = self._adapter, self._turn
@@ -152,7 +156,7 @@ class Exchange:
             model=adapter.model,
             offer=adapter.offer,
             history=self.said,
-            instructions=adapter.told_instructions(turn.session),
+            instructions=told_places(adapter.instructions, turn.session),
             container=turn.session.container,
             lost=turn.session.lost,
             tool_choice=options.get("tool_choice") if not self.telemetry else None,

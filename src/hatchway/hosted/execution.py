@@ -18,7 +18,7 @@ from hatchway.hosted.code import Answer, Item, ProgrammaticCall
 from hatchway.hosted.context import Turn
 from hatchway.hosted.encoding import encoded, output_of, told
 from hatchway.hosted.exchange import Exchange
-from hatchway.hosted.reply import HostedReply, last_text
+from hatchway.hosted.reply import HostedReply, handled, last_text
 from hatchway.hosted.telling import Teller
 from hatchway.hosted.vendor import Answered
 from hatchway.hosted.wire import as_item
@@ -213,7 +213,7 @@ class HostedExecution(CodeExecution):
             tier="vendor",
             text=text,
             codes=codes,
-            tool_results=tuple([await self._adapter.handled(code, self._turn) for code in codes]),
+            tool_results=tuple([await handled(code, self._turn) for code in codes]),
             citations=tuple(file for each in self._answers for file in each.citations),
             container=session.container,
             telemetry=tuple(self._exchange.telemetry),

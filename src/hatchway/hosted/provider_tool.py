@@ -10,9 +10,13 @@ from typing import Any, Generic, Literal, TypeVar, cast, get_origin, get_type_hi
 from pydantic import TypeAdapter, ValidationError
 
 from hatchway.core.calls import CallContext
+from hatchway.core.decisions import ApproveCallback
 from hatchway.core.errors import InvalidTool, ToolError
+from hatchway.core.limits import Limits
+from hatchway.gate.rules import Rule
 from hatchway.hosted.code import Provider
 from hatchway.hosted.context import ToolContext, ToolResult, tool_context
+from hatchway.mode.vendor_code import VendorCode, VendorModel, VendorTurns
 from hatchway.tools.functions import Approval, Tool
 
 ParamsT = TypeVar("ParamsT")
@@ -137,7 +141,7 @@ def _not_here(**arguments: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProviderTool(Tool, Generic[ParamsT, ResultT, ConfigT]):
+class ProviderTool(Tool, VendorCode, Generic[ParamsT, ResultT, ConfigT]):
     """A tool that runs at the vendor; the adapter of that vendor declares it and reads what it gives.
 
     Raises:
@@ -157,6 +161,18 @@ class ProviderTool(Tool, Generic[ParamsT, ResultT, ConfigT]):
     """The standard handler, `(params, *, context)`; asked when there is no other."""
     tools: tuple[Tool, ...] = ()
     """Our tools that the vendor's code may call; each call passes our gate."""
+    approve: ApproveCallback | None = None
+    """Decides about calls, where the adapter was given nobody who does."""
+    rules: tuple[Rule, ...] = ()
+    """Stored permissions, beside those of the adapter."""
+    limits: Limits | None = None
+    """Of each request, where the adapter was given none."""
+
+    def turns(self, model: VendorModel) -> VendorTurns:
+        """The vendor's model with this tool, for an agent that is not one of this layer."""
+        from hatchway.hosted.turns import HostedTurns
+
+        return HostedTurns(self, model)
 
     async def handle(self, result: Any, default: ToolResult[Any], context: ToolContext) -> ToolResult[Any]:
         """What the vendor gave, through the handlers of this tool in their order.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hatchway.core.results import ExecutionResult
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item, Telemetry
-from hatchway.hosted.context import ToolResult
+from hatchway.hosted.context import ToolResult, Turn
 from hatchway.hosted.session import HostedSession
 
 
@@ -48,3 +48,21 @@ def last_text(answers: list[Answer]) -> str:
         if answer.stop != "calls":
             said.append(answer.text)
     return "".join(said)
+
+
+async def handled(code: HostedCodeResult, turn: Turn) -> ToolResult[Any]:
+    """A code result through the handlers of the code tool."""
+    adapter = turn.adapter
+    tool = adapter.offer.code
+    if tool is None:
+        return ToolResult(code.text, code, code.success)
+    result, default = adapter.vendor.result(tool, code)
+    return await tool.handle(result, default, turn.context(code.call.call_id))
+
+
+def as_reply(result: ExecutionResult) -> HostedReply:
+    """A reply; one whose request ended in another process has only what the journal kept."""
+    if isinstance(result, HostedReply):
+        return result
+    known = {each.name: getattr(result, each.name) for each in fields(ExecutionResult)}
+    return HostedReply(**known, text=str(result.output or ""))

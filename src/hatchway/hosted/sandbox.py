@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -90,7 +89,7 @@ class HostedSandbox(CodeSandbox):
         except CheckpointRefused:
             return None
         state = read_checkpoint(payload)
-        session = self.adapter.known_session(state["session_id"]) or HostedSession(self)
+        session = self.adapter.desk.known_session(state["session_id"]) or HostedSession(self)
         if session.history and session.history != state["session"]["history"]:
             raise CheckpointRefused("the session went on without this request", hint="ask anew in the session")
         session.load(state["session"])
@@ -110,6 +109,4 @@ class HostedSandbox(CodeSandbox):
         turn = TURN.get()
         if turn is not None:
             return turn
-        turn = self.adapter.new_turn(prompt, session)
-        turn.deadline = None if self.adapter.deadline is None else time.monotonic() + self.adapter.deadline
-        return turn
+        return self.adapter.desk.turn(prompt, session)

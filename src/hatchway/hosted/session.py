@@ -27,6 +27,8 @@ class HostedSession(CodeSession):
     container: ContainerRef | None = None
     placed: dict[str, str] = field(default_factory=dict[str, str])
     """Where the uploaded files of this session lie in its container, by the name the model knows."""
+    is_supplied: bool = False
+    """Whether the files its code tool mounts were brought."""
     lost: set[str] = field(default_factory=set[str])
     """Ids of containers that are gone."""
     is_busy: bool = False
@@ -53,6 +55,7 @@ class HostedSession(CodeSession):
                 "id": container.id, "expires_at": container.expires_at, "memory_limit": container.memory_limit,
             },
             "placed": self.placed,
+            "is_supplied": self.is_supplied,
             "lost": sorted(self.lost),
         }  # fmt: skip
 
@@ -61,4 +64,5 @@ class HostedSession(CodeSession):
         self.history = list(state["history"])
         self.container = ContainerRef(**state["container"]) if state["container"] else None
         self.placed = dict(state["placed"])
+        self.is_supplied = state["is_supplied"]
         self.lost = set(state["lost"])

@@ -56,7 +56,7 @@ class Teller:
         """A whole response; what its stream told is not told again."""
         for kind in answer.unknown:
             self.publish(UnknownItem(kind))
-            if self._turn.adapter.is_news(kind):
+            if self._turn.adapter.desk.is_news(kind):
                 warnings.warn(f"{self._turn.adapter.provider} sent {kind!r}: it is kept as it came", stacklevel=2)
         if answer.thoughts:
             self.publish(Thoughts(answer.thoughts))

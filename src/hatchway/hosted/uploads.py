@@ -1,23 +1,27 @@
-"""Uploads: mounted files brought to a vendor, each content once, with progress."""
+"""Uploads: files brought to a vendor, each content once, with progress; and where they lie there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.events import AgentEvent
+from hatchway.core.results import ExecFile, check_input_files
 from hatchway.hosted.code import ContainerRef, Item
 from hatchway.hosted.context import Turn
 from hatchway.hosted.events import ContainerLost, UploadProgress
-from hatchway.hosted.mounts import collect
+from hatchway.hosted.mounts import FileRules, LocalFile, collect
 from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.session import HostedSession
 from hatchway.hosted.vendor import Vendor
 
 T = TypeVar("T")
+AnyTool = ProviderTool[Any, Any, Any]
 
 
 class Uploads:
@@ -25,48 +29,64 @@ class Uploads:
 
     Args:
         vendor: Where files go.
-        roots: Where they may come from.
+        roots: Where mounted ones may come from.
+        retries: How often a busy vendor is asked again.
     """
 
-    def __init__(self, vendor: Vendor, roots: Sequence[Path]) -> None:
+    def __init__(self, vendor: Vendor, roots: Sequence[Path], retries: int) -> None:
         self._vendor = vendor
         self._roots = tuple(roots)
+        self._retries = retries
         self._known: dict[str, str] = {}
         self._one_at_a_time = asyncio.Lock()
 
-    async def bring(self, tool: ProviderTool[Any, Any, Any], turn: Turn, retries: int) -> list[Item]:
-        """Upload what the tool mounts and have it where its code finds it; what must be said for it.
+    async def bring(
+        self, tool: ProviderTool[Any, Any, Any] | None, turn: Turn, *, is_again: bool = False
+    ) -> list[Item]:
+        """Have the files of a turn where its code finds them; what must be said for it.
+
+        Args:
+            tool: Whose code finds them; what it mounts is brought once to each session.
+            turn: What it gives along is brought each time.
+            is_again: What was brought is gone, with its container.
 
         Raises:
             InvalidSetting: A mount is not allowed, or a file is none the vendor takes. Nothing was uploaded.
             SandboxUnavailable, TransportError: The vendor does not take it now.
         """
-        mounts = self._vendor.mounts(tool)
-        if not mounts and not self._vendor.attached(tool):
+        if tool is None:
             return []
-        files = await asyncio.to_thread(collect, mounts, self._roots, self._vendor.takes)
+        given, is_first = _given(turn.files, self._vendor.takes), is_again or not turn.session.is_supplied
+        mounts = self._vendor.mounts(tool) if is_first else ()
+        if not mounts and not given and not (is_first and self._vendor.attached(tool)):
+            return []
+        files = [*await asyncio.to_thread(collect, mounts, self._roots, self._vendor.takes), *given]
+        uploaded = await self._uploaded(files, turn)
+        said = await self._place(tool, turn, uploaded)
+        turn.session.is_supplied = True
+        return said
+
+    async def _uploaded(self, files: Sequence[LocalFile], turn: Turn) -> dict[str, str]:
         uploaded: dict[str, str] = {}
         async with self._one_at_a_time:  # two requests at once do not upload one file twice
             for number, file in enumerate(files, 1):
                 is_there = file.digest in self._known
                 if not is_there:
-                    self._known[file.digest] = await self.asked(lambda file=file: self._vendor.upload(file), retries)
+                    self._known[file.digest] = await self.asked(lambda file=file: self._vendor.upload(file))
                 uploaded[file.name] = self._known[file.digest]
                 event: AgentEvent = UploadProgress(
                     file.name, size=len(file.content), done=number, total=len(files), reused=is_there
                 )
                 turn.event_bus.publish(replace(event, run_id=turn.run_id))
-        return await self._place(tool, turn, uploaded, retries)
+        return uploaded
 
-    async def _place(
-        self, tool: ProviderTool[Any, Any, Any], turn: Turn, uploaded: dict[str, str], retries: int
-    ) -> list[Item]:
+    async def _place(self, tool: AnyTool, turn: Turn, uploaded: dict[str, str]) -> list[Item]:
         session, fixed = turn.session, self._vendor.fixed_container(tool)
         container = session.container
         if container is None and fixed is not None and fixed not in session.lost:
             container = ContainerRef(id=fixed)
         try:
-            placed = await self.asked(lambda: self._vendor.place(tool, uploaded, container), retries)
+            placed = await self.asked(lambda: self._vendor.place(tool, uploaded, container))
         except SandboxUnavailable as e:
             cause = e.__cause__
             found = self._vendor.failure(cause, {}) if isinstance(cause, Exception) else None
@@ -74,24 +94,44 @@ class Uploads:
                 raise
             session.lost.add(container.id)
             turn.event_bus.publish(ContainerLost(container.id, reason=e.message, run_id=turn.run_id))
-            placed = await self.asked(lambda: self._vendor.place(tool, uploaded, None), retries)
-        session.container, session.placed = placed[0] or session.container, placed[1]
+            placed = await self.asked(lambda: self._vendor.place(tool, uploaded, None))
+        session.container = placed[0] or session.container
+        session.placed |= placed[1]
         return placed[2]
 
-    async def asked(self, ask: Callable[[], Awaitable[T]], retries: int) -> T:
+    async def asked(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What the vendor gives; asked again when it is busy.
 
         Raises:
             InvalidSetting, SandboxUnavailable, TransportError: It refused.
         """
-        for attempt in range(retries + 1):
+        for attempt in range(self._retries + 1):
             try:
                 return await ask()
             except Exception as e:
                 failure = self._vendor.failure(e, {})
                 if failure is None:
                     raise
-                if failure.kind != "busy" or attempt == retries:
+                if failure.kind != "busy" or attempt == self._retries:
                     raise failure.error(self._vendor.provider) from e
                 await asyncio.sleep(failure.wait(attempt + 1))
         raise AssertionError("the loop above returns or raises")
+
+
+def told_places(instructions: str, session: HostedSession) -> str:
+    """What the model is told first, and where its files lie."""
+    if not session.placed:
+        return instructions
+    lines = "\n".join(f"- {name}: {path}" for name, path in sorted(session.placed.items()))
+    return f"{instructions}\n\nFiles for your code, by their name and where they really lie:\n{lines}".lstrip()
+
+
+def _given(files: Iterable[ExecFile], rules: FileRules) -> list[LocalFile]:
+    every = tuple(files)
+    check_input_files(every)
+    for file in every:
+        rules.check(Path(file.name), len(file.content))
+    return [
+        LocalFile(name=file.name, content=file.content, digest=hashlib.sha256(file.content).hexdigest())
+        for file in every
+    ]

@@ -7,6 +7,7 @@ try:
 except ImportError as e:
     raise MissingExtra("Microsoft Agent Framework", "agent-framework") from e
 
+from hatchway.adapters.agent_framework.places import code_tool
 from hatchway.adapters.agent_framework.providers import (
     ContainerCodeActProvider,
     HyperlightCodeActProvider,
@@ -34,4 +35,5 @@ __all__ = [
     "JailExecuteCodeTool",
     "MontyCodeActProvider",
     "MontyExecuteCodeTool",
+    "code_tool",
 ]

@@ -9,5 +9,6 @@ except ImportError as e:
 
 from hatchway.adapters.google_adk.all_blocks import AllCodeBlocksPlugin
 from hatchway.adapters.google_adk.executor import HatchwayCodeExecutor
+from hatchway.adapters.google_adk.places import code_executor
 
-__all__ = ["AllCodeBlocksPlugin", "HatchwayCodeExecutor"]
+__all__ = ["AllCodeBlocksPlugin", "HatchwayCodeExecutor", "code_executor"]

@@ -9,7 +9,8 @@ except ImportError as e:
 
 from hatchway.adapters.pydantic_ai.capability import CodeModeCapability
 from hatchway.adapters.pydantic_ai.deciding import decided
+from hatchway.adapters.pydantic_ai.places import code_capability
 from hatchway.adapters.pydantic_ai.toolset import CodeModeToolset
 from hatchway.mode.prompt import build_code_mode_prompt
 
-__all__ = ["CodeModeCapability", "CodeModeToolset", "build_code_mode_prompt", "decided"]
+__all__ = ["CodeModeCapability", "CodeModeToolset", "build_code_mode_prompt", "code_capability", "decided"]
