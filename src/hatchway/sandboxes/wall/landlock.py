@@ -25,7 +25,7 @@ WRITE = WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG |
 
 _ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_ASK_VERSION, _PATH_BENEATH, _NET_PORT = 1, 1, 2
+_ASK_VERSION, PATH_BENEATH, NET_PORT = 1, 1, 2
 _FILE_RIGHTS = {1: MAKE_SYM, 2: REFER, 3: TRUNCATE, 4: TRUNCATE, 5: IOCTL_DEV}
 """The highest right each version knows; versions past 5 added none."""
 _ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
@@ -74,23 +74,26 @@ class Restriction:
         known = (_FILE_RIGHTS[min(max(version, 1), 5)] << 1) - 1
         network = BIND_TCP | CONNECT_TCP if version >= 4 else 0
         scope = _ABSTRACT_SOCKETS | _SIGNALS if version >= 6 else 0
-        self._size = 24 if version >= 6 else 16 if version >= 4 else 8
-        self._refused = struct.pack("=QQQ", known, network, scope)
-        self._paths = [(path, _rights_on(path, rights & known)) for path, rights in rules]
-        self._ports = [struct.pack("=QQ", rights, port) for port, rights in ports] if network else []
+        size = 24 if version >= 6 else 16 if version >= 4 else 8
+        self.refused = struct.pack("=QQQ", known, network, scope)[:size]
+        """What becomes the rule set: every right this kernel knows."""
+        self.paths = [(path, _rights_on(path, rights & known)) for path, rights in rules]
+        """The rights that are left beneath each path."""
+        self.ports = [struct.pack("=QQ", rights, port) for port, rights in ports] if network else []
+        """Rules of TCP ports, as the kernel reads them."""
 
     def take(self) -> None:
         """Give up everything else."""
-        ruleset = _syscall(_CREATE_RULESET, self._refused, self._size, 0)
+        ruleset = _syscall(_CREATE_RULESET, self.refused, len(self.refused), 0)
         try:
-            for path, rights in self._paths:
+            for path, rights in self.paths:
                 descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 try:
-                    _syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
+                    _syscall(_ADD_RULE, ruleset, PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
                 finally:
                     os.close(descriptor)
-            for port in self._ports:
-                _syscall(_ADD_RULE, ruleset, _NET_PORT, port, 0)
+            for port in self.ports:
+                _syscall(_ADD_RULE, ruleset, NET_PORT, port, 0)
             _syscall(_RESTRICT_SELF, ruleset, 0)
         finally:
             os.close(ruleset)

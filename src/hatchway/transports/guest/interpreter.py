@@ -58,14 +58,20 @@ class Interpreter:
         repeatable.end()
         return told
 
-    def serve(self):
-        """Run actions until the host closes the channel."""
+    def take_over(self):
+        """Put what actions see of it in its place; a zygote does so before it forks. Legal twice."""
         global running
+        if running is self:
+            return
         running = self
         sys.stdout = sys.__stdout__ = self._out
         sys.stderr = sys.__stderr__ = self._err
         builtins.ToolError, builtins.ToolDenied = tools.ToolError, tools.ToolDenied
         builtins.display = self._displays.display
+
+    def serve(self):
+        """Run actions until the host closes the channel."""
+        self.take_over()
         self._exchange.send(b'{"type":"ready"}\n')
         while True:
             try:
@@ -205,7 +211,7 @@ class Interpreter:
 
 
 class _Rehearsal:
-    """A channel of pipes on which one and the same small action is ordered, and whose end the host never hears."""
+    """A pipe in which one and the same small action is ordered, and tells an end that the host never hears."""
 
     ORDER = (
         b'{"type":"execute","code":"def f(x): return x\\n[f(n)]","inputs":{"n":[1.5,"a",null]},'
@@ -214,19 +220,17 @@ class _Rehearsal:
     )
 
     def __init__(self):
-        (orders, self._orders), (self._told, told) = os.pipe(), os.pipe()
-        self.channel = PipeChannel(orders, told)
+        self._read_fd, self._write_fd = os.pipe()
+        self.channel = PipeChannel(self._read_fd, self._write_fd)
 
     def order(self):
-        os.write(self._orders, self.ORDER)
+        os.write(self._write_fd, self.ORDER)
 
     def heard(self):
-        return os.read(self._told, 1 << 12)
+        return os.read(self._read_fd, 1 << 12)
 
     def close(self):
         self.channel.close()
-        os.close(self._orders)
-        os.close(self._told)
 
 
 def _stream(fd, buffer_size):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import platform
 import resource
@@ -14,8 +13,6 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 MNT_DETACH = 2
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x02000000, 0x04000000, 0x08000000
 NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
-CLONE_VM, CLONE_FILES = 0x100, 0x400
-SIGCHLD = 17
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
@@ -160,50 +157,3 @@ def fork() -> int:
     Only for a process of one thread, in the hands of code that knows what the hooks would have done.
     """
     return _checked(_libc_with_gil.fork(), "fork")
-
-
-_STACK = ctypes.create_string_buffer(64 * 1024)
-_SLEEPER = {
-    "x86_64": (
-        b"\xb8\x0d\x00\x00\x00"  # mov eax, SYS_rt_sigaction
-        b"\xbf\x11\x00\x00\x00"  # mov edi, SIGCHLD
-        b"\x48\x8d\x35\x15\x00\x00\x00"  # lea rsi, [the action below]
-        b"\x31\xd2"  # xor edx, edx
-        b"\x41\xba\x08\x00\x00\x00"  # mov r10d, 8
-        b"\x0f\x05"  # syscall
-        b"\xb8\x22\x00\x00\x00"  # again: mov eax, SYS_pause
-        b"\x0f\x05"  # syscall
-        b"\xeb\xf7"  # jmp again
-        b"\x90\x90"
-        b"\x01\x00\x00\x00\x00\x00\x00\x00" + b"\0" * 24  # the action: SIG_IGN
-    )
-}
-"""A sleeper's whole program: ignore SIGCHLD, so that the kernel reaps orphans, and pause for ever."""
-
-
-def _sleeper_address() -> int | None:
-    code = _SLEEPER.get(_MACHINE)
-    if code is None:
-        return None
-    memory = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.write(code)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    _kept.append(memory)
-    is_refused = _libc.mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC)
-    return None if is_refused else address
-
-
-_kept: list[mmap.mmap] = []
-_address = _sleeper_address()
-
-
-def clone_sleeper() -> int:
-    """A process that shares this one's memory and sleeps for ever: the cheapest init a pid namespace can have.
-
-    It runs on a stack of its own and never touches that memory again, so it costs no page of its own. Its descriptors
-    are ours as well: a copy of them would keep the ends of pipes open that we close.
-    """
-    top = (ctypes.addressof(_STACK) + len(_STACK)) & ~0xF
-    program = ctypes.c_void_p(_address) if _address else ctypes.cast(_libc.pause, ctypes.c_void_p)
-    pid = _libc.clone(program, ctypes.c_void_p(top), CLONE_VM | CLONE_FILES | SIGCHLD, None)
-    return _checked(pid, "clone")

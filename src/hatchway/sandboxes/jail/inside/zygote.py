@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from . import child, idmap, kernel, memory, policy, root
+from . import child, idmap, kernel, memory, native, policy, root
 from .seal import Seal
 
 INSIDE_ID = 1000
@@ -164,11 +164,12 @@ class Zygote:
     def _spawn(self, order: dict[str, Any], fds: list[int], seal: Seal) -> None:
         kernel.unshare(kernel.NEWPID)
         try:
-            init = kernel.clone_sleeper()
+            init = native.clone_sleeper()
             init_pidfd = os.pidfd_open(init)
+            seal.aim(order, fds)
             pid = kernel.fork()
             if not pid:
-                child.run(self._launch, order, fds, seal)
+                child.run(self._launch, order, seal)
         finally:
             kernel.setns(self._own_pids, kernel.NEWPID)
         pidfd = os.pidfd_open(pid)
