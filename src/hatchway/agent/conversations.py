@@ -132,6 +132,11 @@ class Conversation:
         """Whose messages these are."""
         self._table = table
 
+    @property
+    def journal(self) -> Journal:
+        """Where it is stored."""
+        return self._table.journal
+
     async def append(
         self, messages: Sequence[ModelMessage], *, open_state: dict[str, Any] | bool | None = True
     ) -> None:

@@ -34,6 +34,8 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, Deny, Edit, NotRun, Ran, Settlement, as_settlement
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hatchway.core.results import Display, ExecFile, ExecutionResult
 
 T = TypeVar("T")
@@ -214,7 +216,8 @@ class CodeExecutionOutput(AgentEvent):
     """The action ended well."""
 
     text: str | None
-    images: Sequence[ExecFile] = ()
+    images: Sequence[ExecFile | Path] = ()
+    """The pictures it showed; an agent has saved them, and gives their paths."""
     result: ExecutionResult | None = field(default=None, kw_only=True)
     """The whole result; None when an event comes from storage."""
 

@@ -158,6 +158,11 @@ class CodeSession(ABC):
         """As `CodeSandbox.replay`, with the state kept."""
         return None
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its interpreter is known to be dead, so that no further action can run. Default: not known."""
+        return False
+
     async def dump(self) -> bytes | None:
         """The idle session as signed bytes for `CodeSandbox.restore_session`. None: this backend cannot."""
         return None

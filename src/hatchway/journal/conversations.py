@@ -48,7 +48,7 @@ class ConversationTable:
     """
 
     def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+        self.journal = journal
 
     def create(self, working_dir: str) -> str:
         """A new conversation; its id."""
@@ -64,7 +64,7 @@ class ConversationTable:
                 (conversation_id, number, working_dir, now, now),
             )
 
-        self._journal.write(insert)
+        self.journal.write(insert)
         return conversation_id
 
     def rows(self, *, working_dir: str | None = None, limit: int = 100) -> list[StoredConversation]:
@@ -95,12 +95,12 @@ class ConversationTable:
         Raises:
             RunTaken: Somebody else has it.
         """
-        if not self._journal.locks.take(f"conversation-{conversation_id}"):
+        if not self.journal.locks.take(f"conversation-{conversation_id}"):
             raise RunTaken(conversation_id, what="conversation")
 
     def give_back(self, conversation_id: str) -> None:
         """Let others add to it. Legal without it."""
-        self._journal.locks.give_back(f"conversation-{conversation_id}")
+        self.journal.locks.give_back(f"conversation-{conversation_id}")
 
     def messages(self, conversation_id: str, agent_id: str = MAIN, *, every: bool = False) -> list[str]:
         """The messages that count now, in order; with `every` also those a shorter history replaced."""
@@ -110,16 +110,16 @@ class ConversationTable:
             " WHERE m.conversation_id = ? AND m.agent_id = ?"
         )
         now = "" if every else " AND m.generation = p.generation"
-        return [row[0] for row in self._journal.query(f"{sql}{now} ORDER BY m.n", (conversation_id, agent_id))]
+        return [row[0] for row in self.journal.query(f"{sql}{now} ORDER BY m.n", (conversation_id, agent_id))]
 
     def agents(self, conversation_id: str) -> list[str]:
         """The ids of all agents that said something in it."""
         sql = "SELECT agent_id FROM conversation_parts WHERE conversation_id = ? ORDER BY agent_id"
-        return [row[0] for row in self._journal.query(sql, (conversation_id,))]
+        return [row[0] for row in self.journal.query(sql, (conversation_id,))]
 
     def open_state(self, conversation_id: str, agent_id: str = MAIN) -> str | None:
         """What the last turn left open."""
-        rows = self._journal.query(f"SELECT open_state FROM conversation_parts{_MINE}", (conversation_id, agent_id))
+        rows = self.journal.query(f"SELECT open_state FROM conversation_parts{_MINE}", (conversation_id, agent_id))
         return rows[0][0] if rows else None
 
     async def add(
@@ -166,25 +166,25 @@ class ConversationTable:
                 (now, turns, title, conversation_id),
             )
 
-        await self._journal.written(store)
+        await self.journal.written(store)
 
     def remove(self, conversation_id: str) -> None:
         """Forget a conversation; the runs its code made are kept."""
-        self._journal.write(_dropped(conversation_id))
+        self.journal.write(_dropped(conversation_id))
 
     def _stored(self, sql: str, values: Sequence[object]) -> list[StoredConversation]:
         return [
             StoredConversation(
                 id=found, number=number, working_dir=where, started_at=started, updated_at=updated, title=title,
                 turns=turns, is_open=self._is_open(found),
-                is_taken=not self._journal.locks.is_free(f"conversation-{found}"),
+                is_taken=not self.journal.locks.is_free(f"conversation-{found}"),
             )
-            for found, number, where, started, updated, title, turns in self._journal.query(sql, values)
+            for found, number, where, started, updated, title, turns in self.journal.query(sql, values)
         ]  # fmt: skip
 
     def _is_open(self, conversation_id: str) -> bool:
         sql = "SELECT 1 FROM conversation_parts WHERE conversation_id = ? AND open_state IS NOT NULL LIMIT 1"
-        return bool(self._journal.query(sql, (conversation_id,)))
+        return bool(self.journal.query(sql, (conversation_id,)))
 
 
 def _part(db: Database, part: tuple[str, str]) -> tuple[int, int]:

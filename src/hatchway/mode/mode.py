@@ -158,13 +158,15 @@ class CodeMode:
             if session_id is not None:
                 raise InvalidSetting("a session can be had again only from a journal", hint="CodeMode(journal=…)")
             async with sandbox.session(limits=limits) as session:
-                yield ModeSession(partial(self._new_run, session), self._finished, asks=self._approve is None)
+                new_run = partial(self._new_run, session)
+                yield ModeSession(new_run, self._finished, asks=self._approve is None, state=session)
             return
         known = session_id or uuid.uuid4().hex
         async with durable.session(sandbox, known, limits, is_new=is_new or session_id is None) as (session, done):
             new_run = partial(durable.new, session, session_id=known)
+            asks = self._approve is None
             yield ModeSession(
-                new_run, self._finished, asks=self._approve is None, session_id=known, limits=limits, done=done
+                new_run, self._finished, asks=asks, session_id=known, limits=limits, done=done, state=session
             )
 
     async def resume(self, run_id: str, decisions: Mapping[str, bool | Settlement] | None = None) -> ExecutionResult:

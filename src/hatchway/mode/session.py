@@ -8,6 +8,7 @@ from typing import Any
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
+from hatchway.core.sandbox import CodeSession
 from hatchway.mode.run import Run
 from hatchway.mode.stream import streamed
 
@@ -24,6 +25,7 @@ class ModeSession:
         session_id: Its id in the journal.
         limits: Defaults for its actions.
         done: How many actions of it were done before.
+        state: The sandbox's own session.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class ModeSession:
         session_id: str = "",
         limits: Limits | None = None,
         done: int = 0,
+        state: CodeSession | None = None,
     ) -> None:
         self.session_id = session_id
         """What `CodeMode.session(session_id=…)` takes to have it again; empty without a journal."""
@@ -43,6 +46,17 @@ class ModeSession:
         self._limits = limits
         self._done = done
         self._last: Run | None = None
+        self._state = state
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its interpreter is known to be dead."""
+        return self._state is not None and self._state.is_gone
+
+    @property
+    def place(self) -> int:
+        """The number the next action gets among those of the session in the journal."""
+        return self._done + (self._last is not None and self._last.is_entered)
 
     async def run(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -60,7 +74,6 @@ class ModeSession:
     def _next(self, limits: Limits | None) -> Run:
         if not self.session_id:
             return self._new_run(limits)
-        if self._last is not None and self._last.is_entered:  # one with inputs that cannot cross has no place
-            self._done += 1
+        self._done = self.place  # one with inputs that cannot cross has none
         self._last = self._new_run(limits or self._limits, place=self._done)
         return self._last

@@ -74,6 +74,11 @@ class GuestSession(CodeSession):
         return self._past.sealed()
 
     @property
+    def is_gone(self) -> bool:
+        """As the contract says."""
+        return self._process.is_dead
+
+    @property
     def idle_since(self) -> float | None:
         """As `Evictable` says."""
         if self._is_beginning:

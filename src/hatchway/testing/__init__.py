@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hatchway.testing.agent_model import Call, ScriptedAgentModel, Thinking
     from hatchway.testing.conformance import CHECKS, Check
     from hatchway.testing.conformance.runner import CheckOutcome, ConformanceReport, run_check, run_conformance
     from hatchway.testing.scripted import Reply, ScriptedModel, ScriptEnded
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKS",
+    "Call",
     "Check",
     "CheckOutcome",
     "ConformanceReport",
     "Reply",
     "ScriptEnded",
+    "ScriptedAgentModel",
     "ScriptedModel",
     "ScriptedVendor",
+    "Thinking",
     "VendorReply",
     "VendorRequest",
     "pytest_checks",
@@ -29,6 +33,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "agent_model": ("Call", "ScriptedAgentModel", "Thinking"),
     "conformance": ("CHECKS", "Check"),
     "conformance.runner": ("CheckOutcome", "ConformanceReport", "run_check", "run_conformance"),
     "scripted": ("Reply", "ScriptEnded", "ScriptedModel"),

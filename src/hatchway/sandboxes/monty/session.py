@@ -91,6 +91,11 @@ class MontySession(CodeSession):
         return SessionCheckpoint(limits=self._limits, feeds=self._lease.feeds, files=files).sealed(vm)
 
     @property
+    def is_gone(self) -> bool:
+        """As the contract says."""
+        return self._lease.is_over
+
+    @property
     def idle_since(self) -> float | None:
         """As `Evictable` says."""
         return self._opened_at if self._current is None else self._current.ended_at

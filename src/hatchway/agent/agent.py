@@ -1,0 +1,303 @@
+"""Agent: a model that acts by code in a sandbox, asks before it acts, and can be resumed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from hatchway.agent.compaction import Compaction
+from hatchway.agent.desk import Desk
+from hatchway.agent.history import History
+from hatchway.agent.interpreter import Interpreter
+from hatchway.agent.json_tools import JsonTools
+from hatchway.agent.models import Model, ModelMessage, ModelSettings, UserContent, infer_model
+from hatchway.agent.outfit import Outfit
+from hatchway.agent.replies import Replies
+from hatchway.agent.resuming import Resuming, book_of
+from hatchway.agent.subagents import Subagents
+from hatchway.agent.tool_calls import ToolCalls
+from hatchway.agent.turn import Turn
+from hatchway.agent.usage import Usage
+from hatchway.core.events import AgentEvent, Cancelled
+from hatchway.core.sandbox import CodeSandbox
+from hatchway.tools.functions import Tool
+
+if TYPE_CHECKING:
+    from hatchway.agent.config import SkillMetadata
+    from hatchway.agent.conversations import Conversation
+    from hatchway.agent.permissions import PermissionManager
+    from hatchway.agent.sandbox_config import SandboxConfig
+
+
+class Agent:
+    """A model that acts by code. An async context manager, or `start` and `stop`.
+
+    Args:
+        model: A Pydantic AI model, or the name of one such as `"anthropic:claude-sonnet-4-5"`.
+        model_settings: Temperature and the like.
+        system_prompt: What the agent is for and how it works.
+        agent_id: Its name in events.
+        mcp_servers: Servers whose tools the model calls itself; an entry may have `excluded_tools`.
+        kernel_env: Environment variables of the code.
+        sandbox: True is the strongest sealed one, False runs code unsealed and says so; or a name, or an instance.
+        sandbox_config: What the code may read, write and reach; a path or the settings themselves.
+        images_dir: Where pictures go that the code shows; default `images` in the working directory.
+        execution_timeout: Seconds one action may run, waiting for approval not counted; None sets no limit.
+        approval_timeout: Seconds somebody has to decide, before a call counts as denied; None waits.
+        enable_subagents: Whether the model may give tasks away.
+        max_subagents: How many work at one time.
+        tools: Functions and `Tool`s the code may call.
+        working_dir: Where the agent works; default is the current directory.
+        ptc_servers: MCP servers whose tools the code calls, as typed APIs.
+        tool_search: How the model finds tools of `ptc_servers` and `gentools/`.
+        permissions: What need not be asked, and what is denied; without it everything is asked.
+        conversation: Where it is stored what was said, so that a killed process loses nothing.
+        journal: Where runs of code are stored; default is where the conversation is.
+        skills: Skills the model is told of, beside those its system prompt names.
+        max_subagent_turns: Tool rounds of one task.
+        context_tokens: What the model takes at most; the history is summed up before.
+
+    Raises:
+        InvalidSetting, InvalidTool: An argument is not valid.
+        MissingExtra: Pydantic AI is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str | Model,
+        model_settings: ModelSettings | None = None,
+        system_prompt: str = "",
+        agent_id: str = "main",
+        mcp_servers: Mapping[str, Mapping[str, Any]] | None = None,
+        kernel_env: Mapping[str, str] | None = None,
+        sandbox: bool | str | CodeSandbox = True,
+        sandbox_config: Path | SandboxConfig | None = None,
+        images_dir: Path | None = None,
+        execution_timeout: float | None = 300,
+        approval_timeout: float | None = None,
+        enable_subagents: bool = True,
+        max_subagents: int = 5,
+        *,
+        tools: Sequence[Callable[..., Any] | Tool] = (),
+        working_dir: Path | None = None,
+        ptc_servers: Mapping[str, Mapping[str, Any]] | None = None,
+        tool_search: Literal["basic", "hybrid"] = "basic",
+        permissions: PermissionManager | None = None,
+        conversation: Conversation | None = None,
+        journal: str | Path | None = None,
+        skills: Sequence[SkillMetadata] = (),
+        max_subagent_turns: int = 100,
+        context_tokens: int | None = None,
+    ) -> None:
+        self.agent_id = agent_id
+        self.model = model
+        self.model_settings = model_settings
+        self.conversation = conversation
+        self.usage = Usage()
+        """Tokens and cost so far, subagents included."""
+        self._system_prompt = system_prompt
+        self._permissions, self._approval_timeout = permissions, approval_timeout
+        self._outfit = Outfit(
+            working_dir=Path(working_dir or ".").expanduser().resolve(),
+            sandbox=sandbox,
+            sandbox_config=sandbox_config,
+            kernel_env=dict(kernel_env or {}),
+            images_dir=images_dir,
+            execution_timeout=execution_timeout,
+            tools=tuple(tools),
+            mcp_servers=dict(mcp_servers or {}),
+            ptc_servers=dict(ptc_servers or {}),
+            tool_search=tool_search,
+            journal=journal if journal is not None or conversation is None else conversation.journal.place,
+            skills=tuple(skills),
+        )
+        self._enable_subagents, self._max_subagents = enable_subagents, max_subagents
+        self._max_subagent_turns, self._context_tokens = max_subagent_turns, context_tokens
+        self._history = History(conversation)
+        self._listener: Callable[[AgentEvent], None] | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._closing = AsyncExitStack()
+        self._turn: Turn | None = None
+        self._resuming: Resuming | None = None
+        self._calls: ToolCalls | None = None
+
+    @property
+    def model(self) -> Model | str:
+        """The model; another one takes over with the next turn."""
+        return self._model
+
+    @model.setter
+    def model(self, model: str | Model) -> None:
+        self._model = model
+        if isinstance(getattr(self, "_replies", None), Replies):
+            self._replies.model = _model(model)
+
+    @property
+    def messages(self) -> list[ModelMessage]:
+        """What was said so far."""
+        return self._history.messages
+
+    async def start(self) -> None:
+        """Start the sandbox and connect to the servers; does nothing the second time.
+
+        Raises:
+            SandboxUnavailable, ServerUnavailable, InvalidSetting: Something cannot be had.
+        """
+        if self._turn is not None:
+            return
+        try:
+            await self._started()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End the running turn, the sandbox and all connections. Legal twice."""
+        await self.cancel()
+        self._turn = None
+        closing, self._closing = self._closing, AsyncExitStack()
+        await closing.aclose()
+
+    def stream(
+        self, prompt: str | Sequence[UserContent], max_turns: int | None = None
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """Answer a prompt, giving each event as it happens.
+
+        Everything that must be approved comes as `ApprovalRequest` and waits for its answer. Leaving the loop early
+        cancels the turn.
+
+        Args:
+            prompt: Text, or text and pictures.
+            max_turns: Rounds of tool calls at most; the stream then ends with `Cancelled("max_turns")`.
+
+        Raises:
+            RuntimeError: A turn is under way.
+            ModelAPIError: The vendor failed, in Pydantic AI's words.
+        """
+        return self._streamed(lambda: self._ready().run(prompt, max_turns))
+
+    def resume(self) -> AsyncGenerator[AgentEvent, None]:
+        """Go on with what a killed process left open; gives nothing if nothing is.
+
+        A pending approval is asked again. A call of which nobody knows whether it ran is asked about with `in_doubt`.
+        """
+        return self._streamed(self._taken_up)
+
+    async def cancel(self) -> None:
+        """End the running turn; what it produced is kept, its code is dead, and its stream ends with `Cancelled`."""
+        working = self._working
+        if working is not None and not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+
+    async def work(self, prompt: str, max_turns: int | None) -> None:
+        """Do a task as a subagent: begin it, go on with it, or leave it when it was done before."""
+        if self._history.open_state() is not None:
+            await self._taken_up()
+        elif not self._history.messages:
+            await self._ready().run(prompt, max_turns)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _streamed(self, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[AgentEvent, None]:
+        if self._working is not None:
+            raise RuntimeError("a turn is under way; end it with `cancel`, or read its stream to the end")
+        events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
+        self._listener = events.put_nowait
+        self._working = working = asyncio.ensure_future(work())
+        working.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            if working.cancelled():
+                yield Cancelled("cancelled", agent_id=self.agent_id)
+            else:
+                working.result()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            self._working = self._listener = None
+
+    async def _taken_up(self) -> None:
+        turn, state = self._ready(), self._history.open_state()
+        if state is None or self._resuming is None:
+            return
+        await turn.go_on(book_of(self._history, state), self._resuming)
+
+    def _emit(self, event: AgentEvent) -> None:
+        if self._listener is not None:
+            self._listener(event)
+
+    def _ready(self) -> Turn:
+        if self._turn is None:
+            raise RuntimeError("the agent is not started: use `async with Agent(...)`, or `await agent.start()`")
+        return self._turn
+
+    async def _started(self) -> None:
+        interpreter = Interpreter(self._emit, self.agent_id)
+        fitted = await self._outfit.fit(interpreter, self._closing)
+        desk = Desk(self.agent_id, self._emit, self._permissions, self._approval_timeout)
+        subagents = None
+        if self._enable_subagents:
+            subagents = Subagents(self._child, self._max_subagents, self._max_subagent_turns)
+        tools = JsonTools(fitted.tools, fitted.threads)
+        calls = ToolCalls(
+            agent_id=self.agent_id,
+            desk=desk,
+            interpreter=interpreter,
+            tools=tools,
+            subagents=subagents,
+            large=fitted.large,
+            emit=self._emit,
+        )
+        self._replies = Replies(
+            model=_model(self._model),
+            settings=self.model_settings,
+            instructions=fitted.instructions(self._system_prompt),
+            tools=fitted.definitions(subagents),
+            emit=self._emit,
+            agent_id=self.agent_id,
+        )
+        self._resuming = Resuming(calls, desk, interpreter, tools, subagents)
+        self._turn = Turn(
+            history=self._history,
+            replies=self._replies,
+            do=calls,
+            compaction=Compaction(self._context_tokens, self._emit, self.agent_id),
+            usage=self.usage,
+            emit=self._emit,
+            agent_id=self.agent_id,
+        )
+
+    def _child(self, agent_id: str) -> Agent:
+        """A subagent: the same settings, and an interpreter, connections and a history of its own."""
+        child = Agent(
+            self._model,
+            self.model_settings,
+            self._system_prompt,
+            agent_id,
+            approval_timeout=self._approval_timeout,
+            enable_subagents=False,
+            permissions=self._permissions,
+            conversation=None if self.conversation is None else self.conversation.of(agent_id),
+            context_tokens=self._context_tokens,
+        )
+        child._outfit = self._outfit
+        child._listener = self._emit
+        child.usage = self.usage.for_child()
+        return child
+
+
+def _model(model: str | Model) -> Model:
+    return infer_model(model) if isinstance(model, str) else model

@@ -1,0 +1,132 @@
+"""Compaction: before the history is too long for the model, what lies behind is summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hatchway.agent.desk import Emit
+from hatchway.agent.history import History
+from hatchway.agent.models import (
+    ModelContextWindowExceededError,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+    model_request_stream,
+)
+from hatchway.agent.replies import Replies
+from hatchway.agent.usage import Usage
+from hatchway.core.events import Compacted
+
+CONTEXT_TOKENS = 128_000
+"""Taken for a model of which nothing is known."""
+FULL = 0.8
+"""Of the context, from where on it is summed up."""
+KEPT = 0.2
+"""Of the context, for the newest messages, which stay as they are."""
+CHARACTERS_PER_TOKEN = 4
+LONGEST_QUOTE = 2_000
+"""Characters of one tool result that the model sees when it sums up."""
+PROMPT = Path(__file__).parent / "prompts" / "compaction.md"
+
+
+class Compaction:
+    """Keeps a history within a model's context.
+
+    Args:
+        context_tokens: What the model takes at most.
+        emit: Takes the event.
+        agent_id: Whose history it is.
+    """
+
+    def __init__(self, context_tokens: int | None, emit: Emit, agent_id: str) -> None:
+        self._most = context_tokens or CONTEXT_TOKENS
+        self._emit, self._agent_id = emit, agent_id
+
+    async def reply(self, history: History, replies: Replies, usage: Usage) -> ModelResponse:
+        """The model's next reply, the history summed up before where that is due, or where the vendor says so."""
+        if max(usage.context_tokens, tokens_of(history.messages)) > FULL * self._most:
+            await self._compact(history, replies, usage)
+        try:
+            return await replies.next(history.messages)
+        except ModelContextWindowExceededError:
+            if not await self._compact(history, replies, usage):
+                raise
+            return await replies.next(history.messages)
+
+    async def _compact(self, history: History, replies: Replies, usage: Usage) -> bool:
+        """Whether there was something to sum up."""
+        before = max(usage.context_tokens, tokens_of(history.messages))
+        behind, kept = _split(history.messages, int(KEPT * self._most))
+        if not behind:
+            return False
+        summary = await self._summary(behind, replies, usage)
+        said = ModelRequest([UserPromptPart(f"What happened so far, summed up:\n\n{summary}")])
+        await history.replace([said, *kept])
+        usage.context_tokens = after = tokens_of(history.messages)
+        self._emit(Compacted(before, after, agent_id=self._agent_id))
+        return True
+
+    async def _summary(self, behind: Sequence[ModelMessage], replies: Replies, usage: Usage) -> str:
+        told = "\n\n".join(_quoted(message) for message in behind)
+        most = int(self._most * FULL) * CHARACTERS_PER_TOKEN
+        asked = f"{PROMPT.read_text(encoding='utf-8').strip()}\n\n{_cut(told, most)}"
+        said = [ModelRequest([UserPromptPart(asked)])]
+        async with model_request_stream(replies.model, said, model_settings=replies.settings) as stream:
+            async for _ in stream:
+                pass
+            reply = stream.get()
+        usage.count(reply)
+        return "".join(part.content for part in reply.parts if isinstance(part, TextPart)) or _cut(told, LONGEST_QUOTE)
+
+
+def tokens_of(messages: Sequence[ModelMessage]) -> int:
+    """About how many tokens messages have."""
+    return sum(len(_quoted(message, longest=None)) for message in messages) // CHARACTERS_PER_TOKEN
+
+
+def _split(messages: Sequence[ModelMessage], kept_tokens: int) -> tuple[Sequence[ModelMessage], Sequence[ModelMessage]]:
+    """What is summed up, and the newest messages; the cut never parts a reply from the answers to its calls."""
+    tokens, start = 0, len(messages)
+    for place in range(len(messages) - 1, -1, -1):
+        tokens += tokens_of([messages[place]])
+        if tokens > kept_tokens and start < len(messages):
+            break
+        if isinstance(messages[place], ModelResponse) or _is_prompt(messages[place]):
+            start = place
+    last_prompt = max((i for i, message in enumerate(messages) if _is_prompt(message)), default=0)
+    if start == len(messages):  # nothing fits: all but the last prompt goes
+        start = last_prompt
+    return messages[:start], messages[start:]
+
+
+def _is_prompt(message: ModelMessage) -> bool:
+    return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
+
+
+def _quoted(message: ModelMessage, longest: int | None = LONGEST_QUOTE) -> str:
+    lines: list[str] = []
+    for part in message.parts:
+        match part:
+            case UserPromptPart(content=content):
+                text = content if isinstance(content, str) else " ".join(c for c in content if isinstance(c, str))
+                lines.append(f"User: {text}")
+            case TextPart(content=text):
+                lines.append(f"Assistant: {text}")
+            case ToolReturnPart():
+                lines.append(f"Result of {part.tool_name}: {_cut(part.model_response_str(), longest)}")
+            case _:
+                args = getattr(part, "args", None)
+                if args:
+                    lines.append(f"Call of {getattr(part, 'tool_name', '')}: {_cut(str(args), longest)}")
+    return "\n".join(lines)
+
+
+def _cut(text: str, longest: int | None) -> str:
+    if longest is None or len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -1,0 +1,127 @@
+"""The interpreter: one kept session in which all code actions of an agent run, opened anew when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from hatchway.agent.desk import GRACE_SECONDS, ActionGate, Emit
+from hatchway.core.calls import FunctionCall
+from hatchway.core.decisions import Decision, Deny, Settlement
+from hatchway.core.errors import (
+    CodeExecutionError,
+    CodeLimitError,
+    CodeTimeoutError,
+    SandboxCrashed,
+    SandboxUnavailable,
+    TransportError,
+)
+from hatchway.core.events import AgentEvent, RunResumed, RunStarted
+from hatchway.core.results import ExecutionResult
+from hatchway.mode.mode import CodeMode
+from hatchway.mode.session import ModeSession
+
+RESTARTED = "The interpreter was restarted before this action: names and imports of earlier actions are gone."
+LOST = "The interpreter is gone with it: names and imports of earlier actions are lost."
+HostFailed = SandboxCrashed | SandboxUnavailable | TransportError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionEnd:
+    """How a code action ended."""
+
+    end: ExecutionResult | CodeExecutionError | HostFailed | None
+    """Its result or what failed; None where it was stopped because a person said no."""
+    notes: tuple[str, ...] = ()
+    """What the model must know beside it."""
+
+
+class Interpreter:
+    """Runs code actions, one at a time.
+
+    Args:
+        emit: Takes the events of the runs.
+        agent_id: Whose events they are.
+    """
+
+    def __init__(self, emit: Emit, agent_id: str) -> None:
+        self._emit, self._agent_id = emit, agent_id
+        self._mode: CodeMode | None = None
+        self._open = AsyncExitStack()
+        self._session: ModeSession | None = None
+        self._gate: ActionGate | None = None
+        self._has_run = False
+
+    def drive(self, mode: CodeMode) -> None:
+        """Use this mode from now on; its `approve` and `on_event` are those of this interpreter."""
+        self._mode = mode
+
+    @property
+    def mode(self) -> CodeMode:
+        """The mode in use."""
+        assert self._mode is not None, "the agent has been started"
+        return self._mode
+
+    async def session(self) -> ModeSession:
+        """The session, opened if need be."""
+        if self._session is None or self._session.is_gone:
+            await self.close()
+            self._session = await self._open.enter_async_context(self.mode.session())
+        return self._session
+
+    async def close(self) -> None:
+        """Kill the interpreter; the next action gets a fresh one."""
+        self._session, opened, self._open = None, self._open, AsyncExitStack()
+        await opened.aclose()
+
+    async def run(self, code: str, gate: ActionGate) -> ActionEnd:
+        """Run an action to its end; cancelling it kills the code."""
+        is_kept = self._session is not None and not self._session.is_gone
+        notes = (RESTARTED,) if self._has_run and not is_kept else ()
+        session = await self.session()
+        self._has_run = True
+        end = await self._ended(asyncio.ensure_future(session.run(code)), gate)
+        if isinstance(end, CodeTimeoutError | CodeLimitError | HostFailed) or end is None or session.is_gone:
+            await self.close()
+            self._has_run = False  # it is told now, and need not be told again
+            notes = (*notes, LOST)
+        return ActionEnd(end=end, notes=notes)
+
+    async def resume(self, run_id: str, gate: ActionGate, decisions: Mapping[str, Settlement]) -> ActionEnd:
+        """Go on with an action whose process died."""
+        running = asyncio.ensure_future(self.mode.resume(run_id, decisions))
+        return ActionEnd(end=await self._ended(running, gate), notes=(LOST,))
+
+    async def _ended(
+        self, running: asyncio.Task[ExecutionResult], gate: ActionGate
+    ) -> ExecutionResult | CodeExecutionError | HostFailed | None:
+        loop = asyncio.get_running_loop()
+        self._gate = gate
+        gate.on_rejected = lambda: loop.call_later(GRACE_SECONDS, running.cancel) and None
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await self.close()
+            raise
+        finally:
+            self._gate = None
+        if running.cancelled():
+            return None
+        try:
+            return running.result()
+        except (CodeExecutionError, SandboxCrashed, SandboxUnavailable, TransportError) as e:
+            return e
+
+    async def approve(self, call: FunctionCall) -> Decision:
+        """What the mode asks about every call."""
+        return await self._gate.decide(call) if self._gate is not None else Deny("no action is under way")
+
+    def heard(self, event: AgentEvent) -> None:
+        """What the mode tells about its runs."""
+        if isinstance(event, RunStarted | RunResumed) and self._gate is not None:
+            self._gate.run_id = event.run_id
+        self._emit(replace(event, agent_id=self._agent_id))

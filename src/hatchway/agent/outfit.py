@@ -1,0 +1,187 @@
+"""The outfit of an agent: its sandbox, its tools and what its model must know, made of what the host says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hatchway.agent.discovery_tools import discovery_tools
+from hatchway.agent.file_tools import file_tools
+from hatchway.agent.images import SavedImages
+from hatchway.agent.interpreter import Interpreter
+from hatchway.agent.json_tools import JsonTool, json_name
+from hatchway.agent.large_results import LargeResults
+from hatchway.agent.models import ToolDefinition
+from hatchway.agent.subagents import Subagents
+from hatchway.agent.tool_calls import CODE_TOOL
+from hatchway.core.errors import InvalidSetting
+from hatchway.core.limits import MIB, Limits
+from hatchway.core.sandbox import CodeSandbox
+from hatchway.mode.mode import CodeMode
+from hatchway.mode.prompt import build_code_mode_prompt
+from hatchway.mode.threads import ToolThreads
+from hatchway.sandboxes.registry import choose_auto, make_sandbox
+from hatchway.tools.functions import Tool, as_tools
+from hatchway.tools.stubs import render_stubs
+
+if TYPE_CHECKING:
+    from hatchway.agent.config import SkillMetadata
+    from hatchway.agent.sandbox_config import SandboxConfig
+
+UNSEALED = "code actions run unsealed: they can do whatever this user can"
+FOR_GOOD = 10.0 * 365 * 86_400
+"""Seconds that stand for no limit."""
+MEMORY = 2048 * MIB
+"""Of the code of an agent, which is no single action of a server."""
+_log = logging.getLogger("hatchway")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """An outfit that is put on."""
+
+    tools: tuple[JsonTool, ...]
+    """What the model calls itself."""
+    threads: ToolThreads
+    """Where they run."""
+    large: LargeResults
+    about_code: str
+    """What a model must know to write code here."""
+    skills: str
+    """Skills by name."""
+
+    def instructions(self, system_prompt: str) -> str:
+        """All a model is told before the first word."""
+        return "\n\n".join(text for text in (system_prompt.strip(), self.about_code, self.skills) if text)
+
+    def definitions(self, subagents: Subagents | None) -> list[ToolDefinition]:
+        """Every tool the model may call."""
+        tasks = [] if subagents is None else [subagents.definition()]
+        return [_code_tool(), *(each.definition() for each in self.tools), *tasks]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outfit:
+    """What an agent and its subagents are given; see `Agent`."""
+
+    working_dir: Path
+    sandbox: bool | str | CodeSandbox
+    sandbox_config: Path | SandboxConfig | None
+    kernel_env: Mapping[str, str]
+    images_dir: Path | None
+    execution_timeout: float | None
+    tools: tuple[Callable[..., Any] | Tool, ...]
+    mcp_servers: Mapping[str, Mapping[str, Any]]
+    ptc_servers: Mapping[str, Mapping[str, Any]]
+    tool_search: Literal["basic", "hybrid"]
+    journal: str | Path | None
+    skills: tuple[SkillMetadata, ...]
+
+    async def fit(self, interpreter: Interpreter, closing: AsyncExitStack) -> Fitted:
+        """Start everything; `closing` ends it.
+
+        Raises:
+            SandboxUnavailable, ServerUnavailable, InvalidSetting, InvalidTool: Something cannot be had.
+        """
+        sandbox = await self._sandbox(closing)
+        own = as_tools(self.tools)
+        mode = CodeMode(
+            sandbox,
+            tools=own.values(),
+            approve=interpreter.approve,
+            limits=self._limits(),
+            journal=self.journal,
+            on_event=SavedImages(self.images_dir or self.working_dir / "images", interpreter.heard).heard,
+            mcp_servers=self.ptc_servers or None,
+        )
+        await closing.enter_async_context(mode)
+        interpreter.drive(mode)
+        closing.push_async_callback(interpreter.close)
+        threads = ToolThreads()
+        closing.callback(threads.close)
+        found = {name: tool for name, tool in mode.tools.items() if name not in own}
+        tools = [*self._own_tools(found, closing), *await self._server_tools(closing)]
+        about = build_code_mode_prompt(
+            signatures=[render_stubs(own.values(), "declared")], constraints=mode.sandbox.constraints
+        )
+        results = self.working_dir / ".hatchway" / "results"
+        await interpreter.session()
+        return Fitted(
+            tools=tuple(tools),
+            threads=threads,
+            large=LargeResults(results, ".hatchway/results"),
+            about_code=about,
+            skills="\n".join(f"- {each.name}: {each.description} ({each.path})" for each in self.skills),
+        )
+
+    def _limits(self) -> Limits:
+        seconds = FOR_GOOD if self.execution_timeout is None else self.execution_timeout
+        return Limits(wall_seconds=seconds, cpu_seconds=max(seconds, 120.0), memory_bytes=MEMORY)
+
+    async def _sandbox(self, closing: AsyncExitStack) -> CodeSandbox:
+        """The sandbox; one that is made here is closed here, one that was given stays the caller's."""
+        if isinstance(self.sandbox, CodeSandbox):
+            if self.sandbox_config is not None or self.kernel_env:
+                raise InvalidSetting("a ready sandbox has its own settings", hint="give them to the sandbox itself")
+            return self.sandbox
+        name = self.sandbox if isinstance(self.sandbox, str) else "auto" if self.sandbox else "process"
+        name = await asyncio.to_thread(choose_auto) if name == "auto" else name
+        if name == "process":
+            _log.warning(UNSEALED)
+        made = await asyncio.to_thread(self._made, name)
+        return await closing.enter_async_context(made)
+
+    def _made(self, name: str) -> CodeSandbox:
+        from hatchway.agent.sandbox_config import SandboxConfig, load_sandbox_config, sandbox_settings
+
+        env: dict[str, Any] = {"env": dict(self.kernel_env)} if self.kernel_env else {}
+        if name != "jail":
+            if self.sandbox_config is not None:
+                raise InvalidSetting(f"sandbox_config is for the jail, not for {name!r}", hint="sandbox='jail'")
+            return make_sandbox(name, **env)
+        config = self.sandbox_config or SandboxConfig()
+        if isinstance(config, Path | str):
+            config = load_sandbox_config(Path(config))
+        return make_sandbox(name, **sandbox_settings(config, self.working_dir), **env, spares=1)
+
+    def _own_tools(self, found: Mapping[str, Tool], closing: AsyncExitStack) -> list[JsonTool]:
+        """Files and discovery, unless a server of that name takes their place."""
+        tools: list[JsonTool] = []
+        if "filesystem" not in self.mcp_servers:
+            tools += file_tools(self.working_dir)
+        if "pytools" not in self.mcp_servers:
+            tools += discovery_tools(self.tool_search, found, self.working_dir, closing)
+        return tools
+
+    async def _server_tools(self, closing: AsyncExitStack) -> list[JsonTool]:
+        if not self.mcp_servers:
+            return []
+        from hatchway.mode.mcp import mcp_servers
+
+        servers, _ = mcp_servers({name: _entry(given) for name, given in self.mcp_servers.items()})
+        closing.push_async_callback(servers.aclose)
+        return [JsonTool(name=json_name(tool.name), tool=tool) for tool in await servers.tools()]
+
+
+def _entry(given: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry as the servers take it: `excluded_tools` are those their `exclude` names."""
+    entry = dict(given)
+    excluded = entry.pop("excluded_tools", None)
+    return entry if excluded is None else {**entry, "exclude": [*entry.get("exclude", ()), *excluded]}
+
+
+def _code_tool() -> ToolDefinition:
+    schema = {
+        "type": "object",
+        "properties": {"code": {"type": "string", "description": "The Python source."}},
+        "required": ["code"],
+        "additionalProperties": False,
+    }
+    about = files("hatchway.agent").joinpath("prompts", "execute_code.md").read_text(encoding="utf-8").strip()
+    return ToolDefinition(name=CODE_TOOL, description=about, parameters_json_schema=schema)

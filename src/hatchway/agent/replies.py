@@ -1,0 +1,149 @@
+"""Replies: one answer of a model, streamed as events; asked for again when the vendor is limited or breaks off."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hatchway.agent.desk import Emit
+from hatchway.agent.models import (
+    Model,
+    ModelAPIError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelMessage,
+    ModelRateLimitError,
+    ModelRequest,
+    ModelRequestParameters,
+    ModelResponse,
+    ModelServerError,
+    ModelSettings,
+    ModelUnavailableError,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolDefinition,
+    model_request_stream,
+)
+from hatchway.core.events import Response, ResponseChunk, Retrying, Thoughts, ThoughtsChunk
+
+MOST_ATTEMPTS = 6
+"""How often a model is asked for one reply."""
+FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
+"""Seconds between attempts, doubled each time; what the vendor says itself wins."""
+_PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+
+
+@dataclass(slots=True, kw_only=True)
+class Replies:
+    """Asks a model.
+
+    After a reply was cut off by a cancellation, `partial` has what there is of it.
+    """
+
+    model: Model | str
+    settings: ModelSettings | None
+    instructions: str
+    tools: Sequence[ToolDefinition]
+    emit: Emit
+    agent_id: str
+    partial: ModelResponse | None = None
+
+    async def next(self, messages: Sequence[ModelMessage]) -> ModelResponse:
+        """The model's reply to what was said so far.
+
+        Raises:
+            ModelAPIError: The vendor refused, or failed for longer than it is worth waiting.
+        """
+        asked = self._asked(messages)
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            try:
+                reply = await self._streamed(asked)
+            except Exception as e:
+                reason = passing_failure(e)
+                if reason is None or attempt == MOST_ATTEMPTS:
+                    raise
+                seconds = _wait(e, attempt)
+                self.emit(Retrying(reason, seconds, agent_id=self.agent_id))
+                await asyncio.sleep(seconds)
+            else:
+                self._tell(reply)
+                return reply
+        raise AssertionError("the last attempt returns or raises")
+
+    def _asked(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+        """The messages with the instructions on the last one, where Pydantic AI looks for them."""
+        *before, last = messages
+        assert isinstance(last, ModelRequest), "a model is asked after somebody said something"
+        return [*before, replace(last, instructions=self.instructions or None)]
+
+    async def _streamed(self, messages: list[ModelMessage]) -> ModelResponse:
+        self.partial = None
+        parameters = ModelRequestParameters(function_tools=list(self.tools))
+        async with model_request_stream(
+            self.model, messages, model_settings=self.settings, model_request_parameters=parameters
+        ) as stream:
+            try:
+                async for event in stream:
+                    match event:
+                        case PartStartEvent(part=TextPart(content=text)) if text:
+                            self.emit(ResponseChunk(text, agent_id=self.agent_id))
+                        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
+                            self.emit(ResponseChunk(text, agent_id=self.agent_id))
+                        case PartStartEvent(part=ThinkingPart(content=text)) if text:
+                            self.emit(ThoughtsChunk(text, agent_id=self.agent_id))
+                        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)) if text:
+                            self.emit(ThoughtsChunk(text, agent_id=self.agent_id))
+                        case _:
+                            pass
+            except asyncio.CancelledError:
+                self.partial = stream.get()
+                raise
+            return stream.get()
+
+    def _tell(self, reply: ModelResponse) -> None:
+        thoughts = "".join(part.content for part in reply.parts if isinstance(part, ThinkingPart))
+        text = "".join(part.content for part in reply.parts if isinstance(part, TextPart))
+        if thoughts:
+            self.emit(Thoughts(thoughts, agent_id=self.agent_id))
+        if text:
+            self.emit(Response(text, agent_id=self.agent_id))
+
+
+def passing_failure(error: Exception) -> str | None:
+    """Why a model gave no answer, where asking again may help; None where it will not."""
+    match error:
+        case ModelRateLimitError():
+            return "the vendor limits the rate"
+        case ModelHTTPError(status_code=status):
+            return f"the vendor answered {status}" if status in _PASSING else None
+        case ModelConnectionError():
+            return "the connection to the vendor broke"
+        case ModelUnavailableError() | ModelServerError():
+            return "the vendor is not available"
+        case _:
+            return "the connection to the vendor broke" if _is_broken(error) else None
+
+
+def _is_broken(error: BaseException) -> bool:
+    """Whether a connection broke under the SDK, which tells it in its own HTTP library's words."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, ConnectionError | TimeoutError):
+            return True
+        if {each.__name__ for each in type(seen).__mro__} & {"TransportError", "APIConnectionError"}:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _wait(error: Exception, attempt: int) -> float:
+    told = error.retry_after if isinstance(error, ModelAPIError) else None
+    if told is not None:
+        return min(max(told, 0.0), LONGEST_WAIT)
+    return min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT) * random.uniform(0.75, 1.25)

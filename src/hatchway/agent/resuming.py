@@ -1,0 +1,140 @@
+"""Resuming: going on with a turn whose process was killed, from what the conversation and the journal know of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from hatchway.agent.desk import ActionGate, Answer, Desk, Refused
+from hatchway.agent.history import History
+from hatchway.agent.interpreter import LOST, ActionEnd, Interpreter
+from hatchway.agent.json_tools import JsonTools
+from hatchway.agent.models import ModelMessage, ModelRequest, ToolCallPart, ToolReturnPart
+from hatchway.agent.subagents import Subagents
+from hatchway.agent.told import failure_told
+from hatchway.agent.tool_calls import ToolCalls
+from hatchway.agent.turn import CallsBook, Done
+from hatchway.core.decisions import NotRun, Ran, Settlement
+from hatchway.core.errors import CheckpointRefused, CodeExecutionError, HatchwayError, InDoubt
+from hatchway.core.results import ExecutionResult
+from hatchway.journal.entries import RunRow
+
+_MESSAGES: TypeAdapter[list[ModelMessage]] = TypeAdapter(list[ModelMessage])
+
+
+def parts_to_json(parts: Sequence[ToolReturnPart]) -> Any:
+    """Answers as they are stored with an open turn."""
+    return _MESSAGES.dump_python([ModelRequest(list(parts))], mode="json") if parts else []
+
+
+def book_of(history: History, state: dict[str, Any]) -> CallsBook:
+    """What an open turn knows about its calls."""
+    stored = _MESSAGES.validate_python(state.get("done") or [])
+    done = [part for message in stored for part in message.parts if isinstance(part, ToolReturnPart)]
+    return CallsBook(history=history, limit=state.get("limit"), done=done, now=state.get("now"))
+
+
+class Resuming:
+    """Does the calls of a reply like `ToolCalls`, and first what a process that is gone was at.
+
+    Args:
+        calls: Does the others.
+        desk: Where people are asked.
+        interpreter: Takes the run up.
+        tools: What the model calls itself.
+        subagents: Who had tasks.
+    """
+
+    def __init__(
+        self, calls: ToolCalls, desk: Desk, interpreter: Interpreter, tools: JsonTools, subagents: Subagents | None
+    ) -> None:
+        self._calls, self._desk, self._interpreter = calls, desk, interpreter
+        self._tools, self._subagents = tools, subagents
+
+    async def __call__(self, calls: Sequence[ToolCallPart], book: CallsBook) -> bool:
+        """Do the calls. False: a bare no ended the turn."""
+        now, by_id = book.now, {call.tool_call_id: call for call in calls}
+        done: list[Done] = []
+        if now is not None and now["kind"] == "tasks":
+            done = await self._tasks(by_id, now)
+        elif now is not None and (call := by_id.get(now["id"])) is not None:
+            done = [await (self._code if now["kind"] == "code" else self._tool)(call, now, book)]
+        for each in done:
+            await book.add(each.part, is_last=False)
+        if any(each.ends_turn for each in done):
+            return False
+        return await self._calls(calls, book)
+
+    async def _code(self, call: ToolCallPart, now: dict[str, Any], book: CallsBook) -> Done:
+        row = await self._row(now["session"], now["place"])
+        if row is None:  # it was allowed and had not begun: nothing of it has happened
+            return await self._calls.do(call, book)
+        gate = ActionGate(self._desk)
+        gate.run_id = row.run_id
+        ended = await self._ended(row, gate)
+        return self._calls.told(call, gate, ended, now.get("prefix", ""))
+
+    async def _row(self, session_id: str, place: int) -> RunRow | None:
+        journal = self._interpreter.mode.journal
+        rows = await asyncio.to_thread(lambda: journal.runs(session_id=session_id, limit=100_000))
+        return next((row for row in rows if row.place == place), None)
+
+    async def _ended(self, row: RunRow, gate: ActionGate) -> ActionEnd:
+        if isinstance(row.ending, ExecutionResult | CodeExecutionError):
+            return ActionEnd(end=row.ending, notes=(LOST,))
+        decisions: dict[str, Settlement] = {}
+        while True:
+            try:
+                return await self._interpreter.resume(row.run_id, gate, decisions)
+            except InDoubt as doubt:
+                for call in doubt.calls:
+                    if (settled := await self._settled(call.function_name, call.kwargs, call.call_id, gate)) is None:
+                        return ActionEnd(end=None, notes=(LOST,))
+                    decisions[call.call_id] = settled
+            except CheckpointRefused as e:
+                return ActionEnd(end=await self._told_as_error(row, e), notes=(LOST,))
+
+    async def _settled(self, name: str, args: Any, call_id: str, gate: ActionGate) -> Settlement | None:
+        """What a person says about a call in doubt; None where the action is not to go on."""
+        answer = await self._desk.ask(name, args, kind="call", call_id=call_id, run_id=gate.run_id, in_doubt=True)
+        if isinstance(answer, Refused):
+            gate.reject(replace(answer, by_person=True))
+            return None
+        return answer if isinstance(answer, Ran) else NotRun()
+
+    async def _told_as_error(self, row: RunRow, refused: CheckpointRefused) -> CodeExecutionError:
+        journal = self._interpreter.mode.journal
+        history = await asyncio.to_thread(journal.history, row.run_id)
+        made = [call.record() for call in sorted(history.calls.values(), key=lambda call: call.made)]
+        return CodeExecutionError(f"the action was broken off and cannot go on: {refused}", calls=made)
+
+    async def _tool(self, call: ToolCallPart, now: dict[str, Any], book: CallsBook) -> Done:
+        tool = self._tools.by_name.get(call.tool_name)
+        if tool is None:
+            return Done(part=failure_told(call, f"interrupted, and the tool {call.tool_name} is not offered any more"))
+        arguments = now["args"]
+        answer: Answer = NotRun()  # a tool that changes nothing just runs again
+        if not (tool.tool.idempotent or tool.tool.read_only):
+            answer = await self._desk.ask(tool.name, arguments, kind="tool", call_id=call.tool_call_id, in_doubt=True)
+        try:
+            return await self._calls.run_tool(call, tool, arguments, answer, book)
+        except HatchwayError as e:
+            return Done(part=failure_told(call, e))
+
+    async def _tasks(self, by_id: dict[str, ToolCallPart], now: dict[str, Any]) -> list[Done]:
+        if self._subagents is None:
+            return []
+        children: dict[str, str] = now["children"]
+        return list(
+            await asyncio.gather(
+                *(
+                    self._subagents.go_on(by_id[call_id], now["tasks"][call_id], child)
+                    for call_id, child in children.items()
+                    if call_id in by_id
+                )
+            )
+        )

@@ -1,0 +1,121 @@
+"""Subagents: tasks given to child agents with an interpreter, connections and a history of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hatchway.agent.desk import Desk, Refused
+from hatchway.agent.models import ModelResponse, TextPart, ToolCallPart, ToolDefinition, ToolReturnPart
+from hatchway.agent.told import failure_told, refusal_told
+from hatchway.agent.turn import CallsBook, Done
+from hatchway.core.decisions import Edit
+from hatchway.core.errors import HatchwayError, ToolError
+
+if TYPE_CHECKING:
+    from hatchway.agent.agent import Agent
+
+TASK_TOOL = "subagent_task"
+"""The model's tool for giving a task away."""
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "prompt": {"type": "string", "description": "The whole task, with everything needed to do it."},
+        "max_turns": {"type": "integer", "minimum": 1, "description": "Rounds of tool calls it may take."},
+    },
+    "required": ["prompt"],
+    "additionalProperties": False,
+}
+_ABOUT = (
+    "Give a task to a subagent, which starts with a fresh interpreter and knows nothing of this conversation. "
+    "Its answer comes back. Several calls in one reply run side by side."
+)
+
+
+class Subagents:
+    """The children of one agent.
+
+    Args:
+        make: Makes a child of this id, not started.
+        most: How many work at one time.
+        max_turns: Tool rounds of one task, at most.
+    """
+
+    def __init__(self, make: Callable[[str], Agent], most: int, max_turns: int) -> None:
+        self._make, self._max_turns = make, max_turns
+        self._places = asyncio.Semaphore(most)
+
+    def definition(self) -> ToolDefinition:
+        """As the model is told of it."""
+        return ToolDefinition(name=TASK_TOOL, description=_ABOUT, parameters_json_schema=_SCHEMA)
+
+    async def do(self, calls: Sequence[ToolCallPart], book: CallsBook, desk: Desk) -> list[Done]:
+        """Have each task done, all at once; the calls are asked about one after the other first."""
+        tasks = [await self._asked(call, desk) for call in calls]
+        children = {
+            call.tool_call_id: f"sub-{secrets.token_hex(2)}"
+            for call, task in zip(calls, tasks, strict=True)
+            if isinstance(task, dict)
+        }
+        if book.history.is_stored and children:
+            told = {call.tool_call_id: task for call, task in zip(calls, tasks, strict=True) if isinstance(task, dict)}
+            await book.begin({"kind": "tasks", "children": children, "tasks": told})
+        async with asyncio.TaskGroup() as group:
+            running = [
+                group.create_task(self._worked(call, task, children[call.tool_call_id]))
+                if isinstance(task, dict)
+                else group.create_task(_at_once(task))
+                for call, task in zip(calls, tasks, strict=True)
+            ]
+        return [each.result() for each in running]
+
+    async def go_on(self, call: ToolCallPart, task: dict[str, Any], child_id: str) -> Done:
+        """Go on with a task whose process is gone."""
+        return await self._worked(call, task, child_id)
+
+    async def _asked(self, call: ToolCallPart, desk: Desk) -> dict[str, Any] | Done:
+        try:
+            task = self._task(call.args_as_dict(raise_if_invalid=True))
+            answer = await desk.ask(TASK_TOOL, task, kind="tool", call_id=call.tool_call_id)
+            if isinstance(answer, Refused):
+                ends_turn = answer.by_person and not answer.reason
+                return Done(part=refusal_told(call, answer), ends_turn=ends_turn)
+            return self._task(dict(answer.args)) if isinstance(answer, Edit) else task
+        except (ValueError, AssertionError, ToolError) as e:
+            return Done(part=failure_told(call, f"the task cannot be given as it is: {e}"))
+
+    def _task(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        prompt, turns = arguments.get("prompt"), arguments.get("max_turns", self._max_turns)
+        if not isinstance(prompt, str) or not prompt.strip() or not isinstance(turns, int) or isinstance(turns, bool):
+            raise ToolError(f'{TASK_TOOL} takes {{"prompt": "<text>", "max_turns": <number>}}')
+        if strangers := sorted(arguments.keys() - {"prompt", "max_turns"}):
+            raise ToolError(f"{TASK_TOOL} does not take {', '.join(strangers)}")
+        return {"prompt": prompt, "max_turns": max(1, min(turns, self._max_turns))}
+
+    async def _worked(self, call: ToolCallPart, task: dict[str, Any], child_id: str) -> Done:
+        async with self._places:
+            child = self._make(child_id)
+            try:
+                async with child:
+                    await child.work(task["prompt"], task["max_turns"])
+                    answer = _answer(child)
+            except HatchwayError as e:
+                return Done(part=failure_told(call, f"the subagent {child_id} failed: {e}"))
+            except Exception as e:  # a vendor's error in its own words; the parent's model decides what to do
+                return Done(part=failure_told(call, f"the subagent {child_id} failed: {type(e).__name__}: {e}"))
+        return Done(part=ToolReturnPart(call.tool_name, answer, call.tool_call_id))
+
+
+def _answer(child: Agent) -> str:
+    """What the child said last; a turn that was cut short has no answer."""
+    last = child.messages[-1] if child.messages else None
+    if not isinstance(last, ModelResponse):
+        return "The subagent did not come to an answer: it reached its limit, or the user stopped it."
+    text = "".join(part.content for part in last.parts if isinstance(part, TextPart))
+    return text or "The subagent ended without a word."
+
+
+async def _at_once(done: Done) -> Done:
+    return done

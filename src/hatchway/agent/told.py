@@ -1,0 +1,60 @@
+"""What a model is told about its code actions and tool calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hatchway.agent.desk import Refused
+from hatchway.agent.interpreter import ActionEnd
+from hatchway.agent.large_results import LargeResults
+from hatchway.agent.models import BinaryContent, ToolCallPart, ToolReturnPart
+from hatchway.core.errors import CodeExecutionError, HatchwayError
+from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.mode.run import shown_text
+from hatchway.mode.telling import failure_text
+
+SEEN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Pictures a model may be shown."""
+MOST_PICTURES = 8
+"""Of one action, shown to the model."""
+
+
+def action_told(call: ToolCallPart, ended: ActionEnd, large: LargeResults, prefix: str = "") -> ToolReturnPart:
+    """What came of a code action."""
+    end = ended.end
+    assert end is not None, "an action that a person stopped is told by `refusal_told`"
+    is_good = isinstance(end, ExecutionResult)
+    said = _result_text(end) if is_good else failure_text(end)
+    notes = "".join(f"\n\n{note}" for note in ended.notes)
+    text = f"{prefix}{large.shortened(said, 'output')}{notes}"
+    pictures = _pictures(end.images if is_good else end.images if isinstance(end, CodeExecutionError) else ())
+    content: Any = [text, *pictures] if pictures else text
+    return ToolReturnPart(call.tool_name, content, call.tool_call_id, outcome="success" if is_good else "failed")
+
+
+def refusal_told(call: ToolCallPart, refused: Refused, notes: Sequence[str] = ()) -> ToolReturnPart:
+    """That somebody or something said no."""
+    who = "The user rejected" if refused.by_person else "A rule denies"
+    why = f": {refused.reason}" if refused.reason else "."
+    what = "this code action" if refused.tool_name == call.tool_name == "execute_code" else refused.tool_name
+    stopped = " The code action was stopped there." if refused.tool_name != call.tool_name else ""
+    text = "".join([f"{who} {what}{why}{stopped}", *(f"\n\n{note}" for note in notes)])
+    return ToolReturnPart(call.tool_name, text, call.tool_call_id, outcome="denied")
+
+
+def failure_told(call: ToolCallPart, problem: str | HatchwayError) -> ToolReturnPart:
+    """That a call could not be done."""
+    return ToolReturnPart(call.tool_name, str(problem), call.tool_call_id, outcome="failed")
+
+
+def _result_text(result: ExecutionResult) -> str:
+    shown = shown_text(result) or ""
+    errors = f"\n\nOn stderr:\n{result.stderr}" if result.stderr else ""
+    files = "".join(f"\nfile: output/{file.name} ({file.mime_type}, {file.size} bytes)" for file in result.files)
+    return f"{shown}{errors}{files}".strip("\n") or "(no output)"
+
+
+def _pictures(images: Sequence[ExecFile]) -> list[BinaryContent]:
+    seen = [image for image in images if image.mime_type in SEEN_TYPES][:MOST_PICTURES]
+    return [BinaryContent(data=image.content, media_type=image.mime_type) for image in seen]

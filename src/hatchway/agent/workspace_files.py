@@ -1,0 +1,115 @@
+"""Files of the workspace, opened so that no link leads out of it, whoever changes the folders meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from hatchway.core.errors import ToolError
+
+MOST_BYTES = 10_000_000
+"""Of a file that is read or written as text."""
+
+
+class WorkspaceFiles:
+    """The files below one directory.
+
+    Args:
+        root: The directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def name(self, path: str) -> str:
+        """The path as it is below the workspace.
+
+        Raises:
+            ToolError: It lies outside, or names nothing.
+        """
+        given = PurePosixPath(path)
+        if given.is_absolute():
+            if not given.is_relative_to(PurePosixPath(self.root)):
+                raise ToolError(f"{path} lies outside the workspace {self.root}")
+            given = given.relative_to(PurePosixPath(self.root))
+        if not given.parts or ".." in given.parts or "\0" in path:
+            raise ToolError(f"{path!r} names no file of the workspace; write it relative to {self.root}, without '..'")
+        return str(given)
+
+    def read(self, path: str) -> bytes:
+        """A file's content.
+
+        Raises:
+            ToolError: There is no such file, it is none, or it is too large.
+        """
+        with self._folder_of(path, make=False) as (folder, name):
+            handle = _opened(path, name, os.O_RDONLY | os.O_NONBLOCK, folder)
+            with open(handle, "rb") as file:
+                told = os.fstat(handle)
+                if not stat.S_ISREG(told.st_mode):
+                    raise ToolError(f"{path} is no regular file")
+                if told.st_size > MOST_BYTES:
+                    raise ToolError(
+                        f"{path} has {told.st_size} bytes, more than can be read at once",
+                        hint="read parts of it in a code action",
+                    )
+                return file.read(MOST_BYTES + 1)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Put content in the file's place; whoever reads it sees the old or the new one, never a part.
+
+        Raises:
+            ToolError: It cannot be written.
+        """
+        if len(content) > MOST_BYTES:
+            raise ToolError(f"{len(content)} bytes are more than can be written at once")
+        with self._folder_of(path, make=True) as (folder, name):
+            beside, mode = f".{name}.{os.getpid()}", 0o644
+            try:
+                told = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                pass
+            else:
+                if not stat.S_ISREG(told.st_mode):
+                    raise ToolError(f"{path} is no regular file")
+                mode = stat.S_IMODE(told.st_mode)
+            handle = _opened(path, beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder, mode)
+            try:
+                with open(handle, "wb") as file:
+                    file.write(content)
+                os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError as e:
+                os.unlink(beside, dir_fd=folder)
+                raise ToolError(f"{path} cannot be written: {e.strerror}") from None
+
+    @contextmanager
+    def _folder_of(self, path: str, *, make: bool) -> Generator[tuple[int, str]]:
+        """The open folder of a file, walked to step by step, and the file's name in it."""
+        *folders, name = PurePosixPath(self.name(path)).parts
+        handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for folder in folders:
+                if make:
+                    try:
+                        os.mkdir(folder, dir_fd=handle)
+                    except FileExistsError:
+                        pass
+                inner = _opened(path, folder, os.O_RDONLY | os.O_DIRECTORY, handle)
+                os.close(handle)
+                handle = inner
+            yield handle, name
+        finally:
+            os.close(handle)
+
+
+def _opened(path: str, name: str, flags: int, folder: int, mode: int = 0o644) -> int:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    except FileNotFoundError:
+        raise ToolError(f"there is no file {path}") from None
+    except OSError as e:
+        why = "a link, which is not followed" if e.errno == 40 else e.strerror
+        raise ToolError(f"{path} cannot be opened: {name} is {why}" if e.errno == 40 else f"{path}: {why}") from None
