@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hatchway.agent.json_places import JsonFile, checked, read_json
 from hatchway.core.errors import InvalidSetting
+from hatchway.gate.call_rules import CallRule, call_rule
 from hatchway.gate.patterns import parse_pattern
-from hatchway.gate.rules import Rule
 
 
 class _Entry(BaseModel):
@@ -42,12 +42,16 @@ class PermissionFile:
 
     Args:
         path: The file; nothing is allowed and nothing denied while it is not there.
+        root: The working directory, where paths in patterns begin.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, root: Path) -> None:
         self.path = path
+        self._root = root
         self._stored = _Permissions()
         self._added: list[str] = []
+        self.rules: list[CallRule] = []
+        """All of it as rules of the gate."""
 
     def load(self) -> None:
         """Read the file.
@@ -56,6 +60,7 @@ class PermissionFile:
             InvalidSetting: It has mistakes; each is told with line and column.
         """
         self._stored = self._read()
+        self._make_rules()
 
     def allow(self, pattern: str) -> None:
         """Allow calls; stored by the next `save`.
@@ -66,6 +71,7 @@ class PermissionFile:
         parse_pattern(pattern)
         if pattern not in self._added:
             self._added.append(pattern)
+        self._make_rules()
 
     def save(self) -> None:
         """Add what was allowed here to what the file says now, which other processes may have changed.
@@ -82,11 +88,15 @@ class PermissionFile:
         except OSError as e:
             raise InvalidSetting(f"{self.path} cannot be written: {e.strerror}") from None
         self._added.clear()
+        self._make_rules()
 
-    def rules(self) -> list[Rule]:
-        """All of it as rules of the gate."""
-        allowed = [Rule("allow", *parse_pattern(each)) for each in (*self._stored.allowed_tools, *self._added)]
-        return [*allowed, *(_denial(each) for each in self._stored.denied_tools)]
+    def _make_rules(self) -> None:
+        allowed = (*self._stored.allowed_tools, *self._added)
+        denied = [each if isinstance(each, _Entry) else _Entry(pattern=each) for each in self._stored.denied_tools]
+        self.rules = [
+            *(call_rule("allow", each, self._root) for each in allowed),
+            *(call_rule("deny", each.pattern, self._root, each.reason) for each in denied),
+        ]
 
     def _read(self) -> _Permissions:
         if not self.path.exists():
@@ -121,11 +131,6 @@ def _mistakes(file: JsonFile, key: str, entries: tuple[str | _Entry, ...]) -> It
             parse_pattern(entry if isinstance(entry, str) else entry.pattern)
         except InvalidSetting as e:
             yield file.mistake((key, n), e.message)
-
-
-def _denial(entry: str | _Entry) -> Rule:
-    pattern, reason = (entry, "") if isinstance(entry, str) else (entry.pattern, entry.reason)
-    return Rule("deny", *parse_pattern(pattern), reason=reason)
 
 
 def _write(path: Path, text: str) -> None:

@@ -43,19 +43,19 @@ class Rule:
 
     def names(self, tool: str) -> bool:
         """Whether the rule speaks about calls of this tool, with whatever arguments it asks for."""
-        return self.tool == "*" or _pattern(self.tool).fullmatch(tool) is not None
+        return self.tool == "*" or glob_pattern(self.tool).fullmatch(tool) is not None
 
     def matches(self, name: str, arguments: Mapping[str, Any], *, read_only: bool = False) -> bool:
         """Whether the rule speaks about this call, of a tool that says whether it changes anything."""
         if (self.read_only and not read_only) or not self.names(name):
             return False
-        return all(key in arguments and self._fits(pattern, arguments[key]) for key, pattern in self.args.items())
+        return all(key in arguments and self._fits(key, pattern, arguments[key]) for key, pattern in self.args.items())
 
-    def _fits(self, pattern: str, value: Any) -> bool:
+    def _fits(self, key: str, pattern: str, value: Any) -> bool:
         text = value if isinstance(value, str) else _as_json(value)
         if self.effect == "allow" and ".." in re.split(r"[/\\]", text):
             return False
-        return _pattern(pattern).fullmatch(text) is not None
+        return glob_pattern(pattern).fullmatch(text) is not None
 
 
 def strongest(
@@ -72,7 +72,8 @@ def strongest(
 
 
 @lru_cache(maxsize=1024)
-def _pattern(glob: str) -> re.Pattern[str]:
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    """`*` is any run of characters but `/`, `**` any run at all, `?` one character; the rest is literal."""
     parts = re.split(r"(\*\*|\*|\?)", glob)
     wild = {"**": ".*", "*": "[^/]*", "?": "."}
     return re.compile("".join(wild.get(part) or re.escape(part) for part in parts), re.DOTALL)

@@ -1,0 +1,113 @@
+"""Rules over files: a path counts as what it leads to, whatever links, dots or capitals it is written with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from hatchway.gate.rules import glob_pattern
+
+_CUSTOMARY = """
+    path paths file files file_path filepath filename file_name dir directory folder root
+    source destination src dst old_path new_path
+"""
+PATH_ARGUMENTS = frozenset(_CUSTOMARY.split())
+"""Arguments that name files, by custom."""
+_MOST_CHARACTERS = 4096
+
+
+def paths_of(value: Any) -> list[str] | None:
+    """The paths an argument names; None when it is something else."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list | tuple):
+        items = cast(Sequence[Any], value)
+        return [str(item) for item in items] if all(isinstance(item, str) for item in items) else None
+    return None
+
+
+def real_path(path: str, root: Path) -> str | None:
+    """Where a path leads, from the working directory; None for one that cannot be followed."""
+    text = path.removeprefix("file://")
+    if not text or "\0" in text or len(text) > _MOST_CHARACTERS or text.startswith("~"):
+        return None
+    try:
+        return os.path.realpath(os.path.join(root, text))
+    except (OSError, ValueError):
+        return None
+
+
+def allows_path(pattern: str, path: str, root: Path) -> bool:
+    """Whether the pattern names what the path leads to. A relative pattern begins in the working directory."""
+    real = real_path(path, root)
+    return real is not None and glob_pattern(_absolute(pattern, root)).fullmatch(real) is not None
+
+
+def denies_path(pattern: str, path: str, root: Path) -> bool:
+    """Whether the pattern names the path, as written or as it leads; a bare name stands for one at any depth."""
+    if "\0" in path:
+        return True
+    home = os.path.expanduser(path) if path.startswith("~") else path
+    written = os.path.normpath(os.path.join(root, home.removeprefix("file://")))
+    wanted = [_absolute(pattern, root)] if "/" in pattern else [f"**/{pattern}", _absolute(pattern, root)]
+    ways = {written, real_path(home, root) or written}
+    return any(_matches_anywhere(each, way) for each in wanted for way in ways)
+
+
+def _matches_anywhere(pattern: str, path: str) -> bool:
+    """Whether the path, or a folder it lies in, is named; capitals do not matter."""
+    found, path = glob_pattern(pattern.casefold()), path.casefold()
+    return any(found.fullmatch(str(each)) for each in (path, *Path(path).parents))
+
+
+def _absolute(pattern: str, root: Path) -> str:
+    """Only what lies outside the working directory is followed: links inside it may be the code's own."""
+    expanded = os.path.expanduser(pattern) if pattern.startswith("~") else pattern
+    joined = os.path.join(root, expanded.removeprefix("./"))
+    fixed = joined.split("*", 1)[0].split("?", 1)[0].rpartition("/")[0]
+    if Path(fixed).is_relative_to(root) or not fixed:
+        return os.path.normpath(joined)
+    return os.path.normpath(os.path.realpath(fixed) + joined[len(fixed) :])
+
+
+def is_within(path: str, folder: Path) -> bool:
+    """Whether a real path is the folder or lies in it, by what the file system says: capitals and other names too."""
+    try:
+        wanted = folder.stat()
+    except OSError:
+        return Path(path).is_relative_to(os.path.realpath(folder))
+    for each in (Path(path), *Path(path).parents):
+        try:
+            if os.path.samestat(each.stat(), wanted):
+                return True
+        except OSError:
+            continue
+    return _is_linked_from(path, folder)
+
+
+def _is_linked_from(path: str, folder: Path) -> bool:
+    """Whether a file of the folder has this other name: a hard link."""
+    try:
+        found = os.stat(path)
+        if found.st_nlink < 2 or not os.path.isfile(path):
+            return False
+        return any(os.path.samestat(found, each.stat()) for each in folder.rglob("*") if each.is_file())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+
+
+def strings_in(value: Any, depth: int = 0) -> Iterable[str]:
+    """Every text of an argument, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping) and depth < 20:
+        for key, item in cast(Mapping[Any, Any], value).items():
+            yield from strings_in(key, depth + 1)
+            yield from strings_in(item, depth + 1)
+    elif isinstance(value, list | tuple | set) and depth < 20:
+        for item in cast(Iterable[Any], value):
+            yield from strings_in(item, depth + 1)
