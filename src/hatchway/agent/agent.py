@@ -247,7 +247,8 @@ class Agent:
     async def _started(self) -> None:
         interpreter = Interpreter(self._emit, self.agent_id)
         fitted = await self._outfit.fit(interpreter, self._closing)
-        desk = Desk(self.agent_id, self._emit, self._permissions, self._approval_timeout)
+        store = None if self._outfit.journal is None else interpreter.store
+        desk = Desk(self.agent_id, self._emit, self._permissions, self._approval_timeout, store)
         subagents = None
         if self._enable_subagents:
             subagents = Subagents(self._child, self._max_subagents, self._max_subagent_turns)

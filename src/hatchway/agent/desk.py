@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -44,13 +44,20 @@ class Desk:
         emit: Takes the `ApprovalRequest`.
         permissions: What need not be asked, and what is denied; without it everything is asked.
         timeout: Seconds somebody has to answer; None waits for good.
+        store: Awaited before a person is asked, so that what came before is not lost while they think.
     """
 
     def __init__(
-        self, agent_id: str, emit: Emit, permissions: PermissionManager | None = None, timeout: float | None = None
+        self,
+        agent_id: str,
+        emit: Emit,
+        permissions: PermissionManager | None = None,
+        timeout: float | None = None,
+        store: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._agent_id, self._emit = agent_id, emit
         self._permissions, self._timeout = permissions, timeout
+        self._store = store
 
     async def ask(
         self,
@@ -68,6 +75,8 @@ class Desk:
             return refused
         if not in_doubt and self._permissions is not None and self._permissions.is_allowed(tool_name, dict(tool_args)):
             return Allow()
+        if self._store is not None:
+            await self._store()
         request = ApprovalRequest(
             tool_name,
             tool_args,

@@ -116,6 +116,10 @@ class Interpreter:
         except (CodeExecutionError, SandboxCrashed, SandboxUnavailable, TransportError) as e:
             return e
 
+    async def store(self) -> None:
+        """Have the journal store what happened so far."""
+        await self.mode.journal.written(lambda db: None)
+
     async def approve(self, call: FunctionCall) -> Decision:
         """What the mode asks about every call."""
         return await self._gate.decide(call) if self._gate is not None else Deny("no action is under way")

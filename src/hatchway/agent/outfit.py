@@ -20,6 +20,7 @@ from hatchway.agent.large_results import LargeResults
 from hatchway.agent.models import ToolDefinition
 from hatchway.agent.subagents import Subagents
 from hatchway.agent.tool_calls import CODE_TOOL
+from hatchway.agent.workspace_files import WorkspaceFiles
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.sandbox import CodeSandbox
@@ -39,6 +40,10 @@ FOR_GOOD = 10.0 * 365 * 86_400
 """Seconds that stand for no limit."""
 MEMORY = 2048 * MIB
 """Of the code of an agent, which is no single action of a server."""
+MORE_TOOLS = """
+# More functions are there, of these servers; find them with your tools `pytools_…`, and call them by their full name,
+# such as `server.function(argument=1)`.
+"""
 _log = logging.getLogger("hatchway")
 
 
@@ -97,7 +102,7 @@ class Outfit:
             approve=interpreter.approve,
             limits=self._limits(),
             journal=self.journal,
-            on_event=SavedImages(self.images_dir or self.working_dir / "images", interpreter.heard).heard,
+            on_event=SavedImages(self.working_dir, self.images_dir, interpreter.heard).heard,
             mcp_servers=self.ptc_servers or None,
         )
         await closing.enter_async_context(mode)
@@ -107,15 +112,13 @@ class Outfit:
         closing.callback(threads.close)
         found = {name: tool for name, tool in mode.tools.items() if name not in own}
         tools = [*self._own_tools(found, closing), *await self._server_tools(closing)]
-        about = build_code_mode_prompt(
-            signatures=[render_stubs(own.values(), "declared")], constraints=mode.sandbox.constraints
-        )
-        results = self.working_dir / ".hatchway" / "results"
+        stubs = [render_stubs(own.values(), "declared"), *([MORE_TOOLS] if found else [])]
+        about = build_code_mode_prompt(signatures=stubs, constraints=mode.sandbox.constraints)
         await interpreter.session()
         return Fitted(
             tools=tuple(tools),
             threads=threads,
-            large=LargeResults(results, ".hatchway/results"),
+            large=LargeResults(WorkspaceFiles(self.working_dir)),
             about_code=about,
             skills="\n".join(f"- {each.name}: {each.description} ({each.path})" for each in self.skills),
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from hatchway.agent.desk import Refused
 from hatchway.agent.interpreter import ActionEnd
@@ -31,6 +32,33 @@ def action_told(call: ToolCallPart, ended: ActionEnd, large: LargeResults, prefi
     pictures = _pictures(end.images if is_good else end.images if isinstance(end, CodeExecutionError) else ())
     content: Any = [text, *pictures] if pictures else text
     return ToolReturnPart(call.tool_name, content, call.tool_call_id, outcome="success" if is_good else "failed")
+
+
+def value_told(call: ToolCallPart, value: Any, large: LargeResults) -> ToolReturnPart:
+    """What a tool of the model gave: text, data as JSON, and pictures as such."""
+    parts: list[Any] = cast(list[Any], value) if isinstance(value, list) else [value]
+    pictures = [_picture(part) for part in parts if _is_picture(part)]
+    rest = [part for part in parts if not _is_picture(part)]
+    plain: Any = value if not pictures else rest[0] if len(rest) == 1 else rest
+    text = "" if pictures and not rest else large.shortened(plain if isinstance(plain, str) else as_text(plain), "tool")
+    content: Any = [*([text] if text else []), *pictures] if pictures else text
+    return ToolReturnPart(call.tool_name, content, call.tool_call_id)
+
+
+def as_text(value: Any) -> str:
+    """A value as a model reads it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def _is_picture(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("mime_type") in SEEN_TYPES and isinstance(part.get("data"), bytes)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _picture(part: dict[str, Any]) -> BinaryContent:
+    return BinaryContent(data=part["data"], media_type=part["mime_type"])
 
 
 def refusal_told(call: ToolCallPart, refused: Refused, notes: Sequence[str] = ()) -> ToolReturnPart:

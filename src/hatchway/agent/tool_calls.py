@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
@@ -10,9 +9,9 @@ from hatchway.agent.desk import ActionGate, Answer, Desk, Emit, Refused
 from hatchway.agent.interpreter import ActionEnd, Interpreter
 from hatchway.agent.json_tools import JsonTool, JsonTools
 from hatchway.agent.large_results import LargeResults
-from hatchway.agent.models import ToolCallPart, ToolReturnPart
+from hatchway.agent.models import ToolCallPart
 from hatchway.agent.subagents import TASK_TOOL, Subagents
-from hatchway.agent.told import action_told, failure_told, refusal_told
+from hatchway.agent.told import action_told, as_text, failure_told, refusal_told, value_told
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Allow, Edit, NotRun, Ran
 from hatchway.core.errors import ToolError
@@ -133,9 +132,7 @@ class ToolCalls:
 
     def _given(self, call: ToolCallPart, value: Any) -> Done:
         self._emit(ToolOutput(value, call_id=call.tool_call_id, tool_name=call.tool_name, agent_id=self._agent_id))
-        text = value if isinstance(value, str) else _as_text(value)
-        content = self._large.shortened(text, call.tool_name)
-        return Done(part=ToolReturnPart(call.tool_name, content, call.tool_call_id))
+        return Done(part=value_told(call, value, self._large))
 
     async def _tasks(self, calls: Sequence[ToolCallPart], book: CallsBook) -> list[Done]:
         if self._subagents is None:
@@ -174,12 +171,5 @@ def _arguments(call: ToolCallPart) -> dict[str, Any]:
 def _code_of(arguments: Mapping[str, Any]) -> str:
     code = arguments.get("code")
     if not isinstance(code, str) or not code.strip() or len(arguments) != 1:
-        raise ToolError(f'{CODE_TOOL} takes exactly {{"code": "<Python source>"}}, not {_as_text(arguments):.200}')
+        raise ToolError(f'{CODE_TOOL} takes exactly {{"code": "<Python source>"}}, not {as_text(arguments):.200}')
     return code
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError):
-        return repr(value)

@@ -1,0 +1,246 @@
+"""What an agent is given: servers, typed APIs, permissions, subagents, pictures, long results, long histories."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchway.agent import (
+    Agent,
+    ApprovalRequest,
+    Cancelled,
+    CodeExecutionOutput,
+    Compacted,
+    Response,
+    ToolOutput,
+)
+from hatchway.agent.permissions import PermissionManager
+from hatchway.core.errors import InvalidSetting
+from hatchway.sandboxes.monty import MontySandbox
+from hatchway.sandboxes.registry import availability
+from hatchway.testing import Call, Reply, ScriptedAgentModel
+from hatchway.tools.apigen import generate_mcp_sources
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+]
+TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
+ODD = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "tools" / "mcp" / "odd_server.py")]}
+DOT = (
+    "import struct, zlib\nclass Dot:\n    def _repr_png_(self):\n        return DATA\nDATA = bytes.fromhex('"
+    + (
+        "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001a5f6"
+        "45400000000049454e44ae426082"
+    )
+    + "')\nDot()"
+)
+
+
+def pay(euros: int) -> str:
+    """Pay."""
+    return f"paid {euros}"
+
+
+async def test_servers_are_called_by_the_model_and_by_the_code(tmp_path: Path, watch: Any) -> None:
+    await generate_mcp_sources({"time": TIME}, tmp_path)
+    script = [
+        Call("pytools_list_tools", {"category": "time"}),
+        Call("clock_get_current_time", {"timezone": "UTC"}),
+        Reply(code="time.get_current_time(timezone='UTC')['timezone']"),
+        Reply(code="from mcptools.time.get_current_time import Params, run\nrun(Params(timezone='UTC'))['timezone']"),
+        "done",
+    ]
+    model = ScriptedAgentModel(script)
+    servers = {"clock": {**TIME, "excluded_tools": ["convert_time"]}}
+    async with Agent(model, working_dir=tmp_path, mcp_servers=servers, ptc_servers={"time": TIME}) as agent:
+        events = await watch(agent.stream("what time is it?"))
+    assert model.offered[0] == [
+        "execute_code", "read_file", "write_file", "edit_file", "pytools_list_categories", "pytools_list_tools",
+        "pytools_describe", "clock_get_current_time", "subagent_task",
+    ]  # fmt: skip
+    asked = [(each.kind, each.tool_name) for each in watch.only(ApprovalRequest, events) if each.kind != "code"]
+    assert asked == [
+        ("tool", "pytools_list_tools"), ("tool", "clock_get_current_time"), ("call", "time.get_current_time"),
+        ("call", "time.get_current_time"),
+    ]  # fmt: skip
+    assert [event.text for event in watch.only(CodeExecutionOutput, events)] == ["'UTC'", "'UTC'"]
+    assert '"timezone": "UTC"' in watch.told(model, 2)
+    assert "pytools_" in (model.seen[0][-1].instructions or "")
+
+
+async def test_servers_named_as_the_own_ones_take_their_place(tmp_path: Path) -> None:
+    model = ScriptedAgentModel(["hi"])
+    async with Agent(model, working_dir=tmp_path, mcp_servers={"filesystem": TIME, "pytools": TIME}) as agent:
+        assert [event async for event in agent.stream("hi")]
+    assert model.offered[0] == [
+        "execute_code", "filesystem_get_current_time", "filesystem_convert_time", "pytools_get_current_time",
+        "pytools_convert_time", "subagent_task",
+    ]  # fmt: skip
+
+
+async def test_permissions_settle_what_they_can_and_deny_inside_the_code(tmp_path: Path, watch: Any) -> None:
+    (tmp_path / ".hatchway").mkdir()
+    (tmp_path / ".hatchway" / "permissions.json").write_text(
+        '{"allowed_tools": ["execute_code", "pay(euros=1)"], "denied_tools": ["pay(euros=9)"]}'
+    )
+    permissions = PermissionManager(tmp_path / ".hatchway")
+    await permissions.load()
+    code = "pay(1)\npay(2)\ntry:\n    pay(9)\nexcept ToolDenied as e:\n    print('denied')"
+    model = ScriptedAgentModel([Reply(code=code), "done"])
+    async with Agent(model, working_dir=tmp_path, tools=[pay], permissions=permissions) as agent:
+        events = await watch(agent.stream("pay"))
+    assert [dict(each.tool_args) for each in watch.only(ApprovalRequest, events)] == [{"euros": 2}]
+    assert watch.told(model) == "denied"
+    assert watch.only(Response, events)[-1].content == "done"
+
+
+async def test_subagents_work_side_by_side_with_interpreters_of_their_own(tmp_path: Path, watch: Any) -> None:
+    def reply(messages: Any) -> Any:
+        prompt = messages[0].parts[0].content
+        done = sum(part.part_kind == "tool-return" for message in messages for part in message.parts)
+        if prompt == "go":
+            tasks = [Call("subagent_task", {"prompt": f"task {n}"}) for n in range(3)]
+            return tasks if not done else "All done."
+        return Reply(code=f"x = globals().get('x', 0) + 1\n(x, {prompt!r})") if not done else f"{prompt} is done"
+
+    model = ScriptedAgentModel(reply)
+    async with Agent(model, working_dir=tmp_path, max_subagents=2) as agent:
+        events = await watch(agent.stream("go"))
+    ids = {event.agent_id for event in events}
+    assert len(ids) == 4
+    assert all(each == "main" or (each.startswith("sub-") and len(each) == 8) for each in ids)
+    texts = [event.text for event in watch.only(CodeExecutionOutput, events)]
+    assert sorted(texts) == ["(1, 'task 0')", "(1, 'task 1')", "(1, 'task 2')"]
+    given = [event.content for event in watch.only(ToolOutput, events) if event.tool_name == "subagent_task"]
+    assert given == ["task 0 is done", "task 1 is done", "task 2 is done"]
+    assert not any("subagent_task" in names for names in model.offered[1:4])
+    assert agent.usage.output_tokens > 0
+
+
+async def test_a_cancelled_parent_cancels_its_subagents(tmp_path: Path) -> None:
+    def reply(messages: Any) -> Any:
+        is_parent = messages[0].parts[0].content == "go"
+        return (
+            Call("subagent_task", {"prompt": "loop"})
+            if is_parent
+            else Reply(code="print('on', flush=True)\nwhile 1: 0")
+        )
+
+    async with Agent(ScriptedAgentModel(reply), working_dir=tmp_path) as agent:
+        events = []
+        async for event in agent.stream("go"):
+            events.append(event)
+            if isinstance(event, ApprovalRequest):
+                event.approve()
+            if type(event).__name__ == "CodeExecutionOutputChunk":
+                await agent.cancel()
+        assert isinstance(events[-1], Cancelled)
+        assert agent.messages[-1].parts[0].outcome == "interrupted"
+        tasks = {task.get_name() for task in asyncio.all_tasks()} - {asyncio.current_task().get_name()}  # type: ignore[union-attr]
+        assert not [name for name in tasks if "sub" in name]
+
+
+async def test_a_subagents_budget_is_told(tmp_path: Path, watch: Any) -> None:
+    def reply(messages: Any) -> Any:
+        done = sum(part.part_kind == "tool-return" for message in messages for part in message.parts)
+        if messages[0].parts[0].content == "go":
+            return Call("subagent_task", {"prompt": "work", "max_turns": 2}) if not done else "ok"
+        return Reply(code="1")
+
+    model = ScriptedAgentModel(reply)
+    async with Agent(model, working_dir=tmp_path) as agent:
+        events = await watch(agent.stream("go"))
+    assert len(watch.only(CodeExecutionOutput, events)) == 2
+    assert [event.reason for event in watch.only(Cancelled, events)] == ["max_turns"]
+    assert "did not come to an answer" in watch.told(model)
+
+
+async def test_pictures_are_saved_and_shown_to_the_model(tmp_path: Path, watch: Any) -> None:
+    model = ScriptedAgentModel([Reply(code=DOT), "seen"])
+    async with Agent(model, working_dir=tmp_path, images_dir=tmp_path / "pictures") as agent:
+        events = await watch(agent.stream("draw"))
+    [path] = watch.only(CodeExecutionOutput, events)[0].images
+    assert path.parent == tmp_path / "pictures"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert model.seen[-1][-1].parts[0].content[1].media_type == "image/png"
+
+
+async def test_a_folder_of_pictures_that_is_a_link_is_not_followed(tmp_path: Path, watch: Any) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    code = f"import os\nos.symlink({str(outside)!r}, 'images')\n{DOT}"
+    async with Agent(ScriptedAgentModel([Reply(code=code), "seen"]), working_dir=workspace) as agent:
+        await watch(agent.stream("draw"))
+    assert list(outside.iterdir()) == []
+
+
+async def test_a_long_result_goes_to_a_file_that_code_can_read(tmp_path: Path, watch: Any) -> None:
+    script = [
+        Reply(code="for n in range(10_000): print(n, 'x' * 10)"),
+        lambda messages: Reply(
+            code=f"open({messages[-1].parts[0].content.split('in the file ')[1].split(';')[0]!r}).read().count('x')"
+        ),
+        "done",
+    ]
+    model = ScriptedAgentModel(script)
+    async with Agent(model, working_dir=tmp_path) as agent:
+        events = await watch(agent.stream("count"))
+    told = watch.told(model, 1)
+    assert told.startswith("158889 bytes in 10000 lines")
+    assert len(told) < 2000
+    assert watch.only(CodeExecutionOutput, events)[1].text == "100000"
+
+
+async def test_a_history_that_grows_too_long_is_summed_up(tmp_path: Path, watch: Any) -> None:
+    def reply(messages: Any) -> Any:
+        last = messages[-1].parts[0].content
+        return "They spoke of apples." if "handing a long task over" in last else f"answer {len(messages)}"
+
+    model = ScriptedAgentModel(reply)
+    async with Agent(model, working_dir=tmp_path, context_tokens=1000) as agent:
+        events = []
+        for n in range(12):
+            events += await watch(agent.stream(f"prompt {n} " + "apples " * 60))
+    found = watch.only(Compacted, events)
+    assert found
+    assert all(each.after < each.before for each in found)
+    assert "They spoke of apples." in str(agent.messages[0].parts[0].content)
+    assert len(agent.messages) < 24
+
+
+async def test_any_sandbox_can_be_given(tmp_path: Path, watch: Any) -> None:
+    model = ScriptedAgentModel([Reply(code="pay(1)"), "done"])
+    async with MontySandbox() as sandbox:
+        async with Agent(model, working_dir=tmp_path, sandbox=sandbox, tools=[pay]) as agent:
+            events = await watch(agent.stream("pay"))
+    assert watch.only(CodeExecutionOutput, events)[0].result.tier == "language"
+    with pytest.raises(InvalidSetting, match="a ready sandbox has its own settings"):
+        await Agent(model, sandbox=MontySandbox(), kernel_env={"A": "1"}, working_dir=tmp_path).start()
+
+
+async def test_unsealed_code_is_warned_about(tmp_path: Path, watch: Any, caplog: pytest.LogCaptureFixture) -> None:
+    model = ScriptedAgentModel([Reply(code="import os\nos.environ['A']"), "done"])
+    async with Agent(model, working_dir=tmp_path, sandbox=False, kernel_env={"A": "1"}) as agent:
+        events = await watch(agent.stream("go"))
+    assert watch.only(CodeExecutionOutput, events)[0].text == "'1'"
+    assert caplog.messages == ["code actions run unsealed: they can do whatever this user can"]
+
+
+async def test_the_code_sees_its_workspace_and_not_its_secrets(tmp_path: Path, watch: Any) -> None:
+    (tmp_path / ".env").write_text("KEY=secret")
+    (tmp_path / "a.txt").write_text("seen")
+    code = "print(open('a.txt').read())\nopen('b.txt', 'w').write('made')\nopen('.env').read()"
+    model = ScriptedAgentModel([Reply(code=code), Call("read_file", {"path": ".env"}), "done"])
+    async with Agent(model, working_dir=tmp_path) as agent:
+        await watch(agent.stream("go"))
+    assert "PermissionError" in watch.told(model, 1)
+    assert "secret" not in watch.told(model, 1)
+    assert watch.told(model, 2) == ".env holds secrets and is not read"
+    assert (tmp_path / "b.txt").read_text() == "made"

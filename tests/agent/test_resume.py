@@ -1,0 +1,127 @@
+"""A killed agent loses nothing: pending approvals are asked again, what was done is not done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hatchway.agent import Agent, AgentEvent, ApprovalRequest, CodeExecutionOutput, Response
+from hatchway.agent.conversations import Conversations
+from hatchway.core.decisions import Ran
+from hatchway.sandboxes.registry import availability
+from hatchway.testing import Call, Reply, ScriptedAgentModel
+from hatchway.tools.functions import tool
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+]
+
+BOTH = "pay(1)\nprint('one paid')\npay(2)\nprint('two paid')"
+
+
+def script(plan: str) -> ScriptedAgentModel:
+    """A model that goes by what was said, so that any process can ask it."""
+
+    def reply(messages: Any) -> Any:
+        done = sum(part.part_kind == "tool-return" for message in messages for part in message.parts)
+        if plan == "nested" and messages[0].parts[0].content == "go":
+            return Call("subagent_task", {"prompt": "pay"}) if done < 1 else "Delegated."
+        return [Reply(code="x = 5"), Reply(code=BOTH)][done] if done < 2 else "All paid."
+
+    return ScriptedAgentModel(reply)
+
+
+def agent_for(workspace: Path, plan: str, conversation: Any) -> Agent:
+    """The agent, the same in every process; its tools write their effects to files."""
+
+    @tool
+    def pay(euros: int) -> str:
+        """Pay."""
+        with (workspace / "paid").open("a") as file:
+            file.write(f"{euros}\n")
+        if (workspace / "die-in-pay").exists() and euros == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"paid {euros}"
+
+    return Agent(script(plan), working_dir=workspace, tools=[pay], conversation=conversation)
+
+
+async def until_killed(workspace: Path, plan: str, stop_at: str) -> None:
+    """In a process of its own: work, and die where it was told to."""
+    with Conversations.open(workspace / ".hatchway" / "journal.db") as conversations:
+        async with agent_for(workspace, plan, conversations.create(workspace)) as agent:
+            async for event in agent.stream("go"):
+                if isinstance(event, ApprovalRequest):
+                    if stop_at == str(event.tool_args.get("euros", event.tool_args.get("text"))):
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    event.approve()
+
+
+async def killed(workspace: Path, plan: str, stop_at: str = "") -> None:
+    child = await asyncio.create_subprocess_exec(sys.executable, __file__, str(workspace), plan, stop_at)
+    assert await child.wait() == -signal.SIGKILL
+
+
+async def resumed(workspace: Path, plan: str, answer: Any = None) -> tuple[list[AgentEvent], Agent]:
+    events: list[AgentEvent] = []
+    with Conversations.open(workspace / ".hatchway" / "journal.db") as conversations:
+        conversation = conversations.newest(workspace)
+        assert conversation is not None
+        async with agent_for(workspace, plan, conversation) as agent:
+            async for event in agent.resume():
+                events.append(event)
+                if isinstance(event, ApprovalRequest):
+                    event.approve(*(() if answer is None else (answer(event),)))
+            assert [event async for event in agent.resume()] == []
+            return events, agent
+
+
+def paid(workspace: Path) -> list[str]:
+    return (workspace / "paid").read_text().split()
+
+
+async def test_killed_at_a_pending_approval_it_is_asked_again_and_effects_are_done_once(tmp_path: Path) -> None:
+    await killed(tmp_path, "calls", stop_at="2")
+    assert paid(tmp_path) == ["1"]
+    events, agent = await resumed(tmp_path, "calls")
+    asked = [event for event in events if isinstance(event, ApprovalRequest)]
+    assert [(each.kind, dict(each.tool_args), each.in_doubt) for each in asked] == [("call", {"euros": 2}, False)]
+    assert paid(tmp_path) == ["1", "2"]
+    ended = [event for event in events if isinstance(event, CodeExecutionOutput)]
+    assert [event.text for event in ended] == ["one paid\ntwo paid\n"]
+    assert isinstance(events[-1], Response)
+    assert events[-1].content == "All paid."
+    assert len(agent.messages) == 6
+
+
+async def test_killed_while_a_tool_runs_the_call_is_in_doubt(tmp_path: Path) -> None:
+    (tmp_path / "die-in-pay").touch()
+    await killed(tmp_path, "calls")
+    (tmp_path / "die-in-pay").unlink()
+    assert paid(tmp_path) == ["1", "2"]
+    events, _ = await resumed(tmp_path, "calls", lambda asked: Ran("paid 2") if asked.in_doubt else True)
+    asked = [event for event in events if isinstance(event, ApprovalRequest)]
+    assert [(dict(each.tool_args), each.in_doubt) for each in asked] == [({"euros": 2}, True)]
+    assert paid(tmp_path) == ["1", "2"]
+    assert events[-1].content == "All paid."  # type: ignore[attr-defined]
+
+
+async def test_killed_in_a_subagent_it_goes_on_with_its_own_history(tmp_path: Path) -> None:
+    await killed(tmp_path, "nested", stop_at="2")
+    assert paid(tmp_path) == ["1"]
+    events, _ = await resumed(tmp_path, "nested")
+    asked = [event for event in events if isinstance(event, ApprovalRequest)]
+    assert [(each.agent_id[:4], dict(each.tool_args)) for each in asked] == [("sub-", {"euros": 2})]
+    assert paid(tmp_path) == ["1", "2"]
+    assert [event.content for event in events if isinstance(event, Response)] == ["All paid.", "Delegated."]
+
+
+if __name__ == "__main__":
+    asyncio.run(until_killed(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
