@@ -16,7 +16,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from mcp.client.client import Client as SdkClient
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import ElicitResult
+from mcp.types import ElicitResult, ImageContent, TextContent
 
 from hatchway import CodeMode, CodeSandbox, Tool, tool
 from hatchway.adapters.mcp_server import Hearing, McpFace, serve_http
@@ -130,6 +130,57 @@ async def test_sessions_belong_to_their_client(tmp_path: Path) -> None:
             assert (await other.call_tool("execute_code", {"code": "x", "session": "s"})).is_error
             await one.call_tool("close_session", {"session": "s"})
             assert (await one.call_tool("execute_code", {"code": "x", "session": "s"})).is_error
+
+
+@pytest.mark.parametrize("sandbox", ["monty", "process"])
+async def test_a_session_that_waits_takes_no_other_action(sandbox: str, tmp_path: Path) -> None:
+    async with served(face([charge], tmp_path, sandbox)) as url, connected(url, mode="legacy") as client:
+        waiting = await client.call_tool("execute_code", {"code": "x = charge(7)\nx", "session": "s"})
+        told: Any = waiting.structured_content
+        other = await client.call_tool("execute_code", {"code": "1", "session": "s"})
+        assert other.is_error
+        assert said(other) == (
+            f"session 's' stands at run {told['run_id']}, which waits for approval\n"
+            "call resume with decisions about that run, or close_session"
+        )
+        decisions = {told["pending"][0]["call_id"]: "allow"}
+        resumed = await client.call_tool("resume", {"run_id": told["run_id"], "decisions": decisions})
+        assert said(resumed) == "7"
+        assert said(await client.call_tool("execute_code", {"code": "x + 1", "session": "s"})) == "8"
+        await client.call_tool("execute_code", {"code": "charge(7)", "session": "s"})
+        await client.call_tool("close_session", {"session": "s"})
+        assert (await client.call_tool("execute_code", {"code": "x", "session": "s"})).is_error
+
+
+async def test_a_session_whose_code_was_killed_starts_anew(tmp_path: Path) -> None:
+    async with served(face([], tmp_path)) as url, connected(url, mode="legacy") as client:
+        await client.call_tool("execute_code", {"code": "x = 1", "session": "s"})
+        late = await client.call_tool("execute_code", {"code": "while True: pass", "session": "s", "timeout": 0.2})
+        assert "the state of this session is lost with it" in said(late)
+        assert said(await client.call_tool("execute_code", {"code": "2", "session": "s"})) == "2"
+
+
+async def test_pictures_come_as_pictures(tmp_path: Path) -> None:
+    code = "class P:\n    def _repr_png_(self): return b'\\x89PNG\\r\\n\\x1a\\n'\nprint('a dot')\nP()"
+    async with served(face([], tmp_path, "process")) as url, connected(url) as client:
+        result = await client.call_tool("execute_code", {"code": code})
+    assert result.content[0] == TextContent(type="text", text="a dot")
+    assert result.content[1:] == [ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png")]
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.parametrize(("level", "heard"), [("debug", ["hello\n"]), ("warning", [])])
+async def test_a_client_hears_what_it_wants_to(level: Any, heard: list[str], tmp_path: Path) -> None:
+    logs: list[Any] = []
+
+    async def log(params: Any) -> None:
+        logs.append(params.data)
+
+    async with served(face([], tmp_path)) as url:
+        async with connected(url, mode="legacy", logging_callback=log) as client:
+            await client.set_logging_level(level)
+            await client.call_tool("execute_code", {"code": "print('hello')"})
+    assert logs == heard
 
 
 async def test_what_goes_wrong_is_told(tmp_path: Path) -> None:

@@ -11,7 +11,15 @@ from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPDeprecationWarning
-from mcp.types import CallToolRequestParams, CallToolResult, EmptyResult, InputRequiredResult, ListToolsResult
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    EmptyResult,
+    InputRequiredResult,
+    ListToolsResult,
+    LoggingLevel,
+    SetLevelRequestParams,
+)
 
 from hatchway import __version__
 from hatchway.adapters.mcp_server import answers
@@ -27,16 +35,27 @@ from hatchway.adapters.mcp_server.telling import (
     questions,
 )
 from hatchway.core.decisions import Decision
-from hatchway.core.errors import ApprovalRequired, HatchwayError, ToolError
+from hatchway.core.errors import (
+    ApprovalRequired,
+    CheckpointRefused,
+    CodeExecutionError,
+    CodeLimitError,
+    CodeTimeoutError,
+    HatchwayError,
+    SandboxCrashed,
+    ToolError,
+)
 from hatchway.core.events import AgentEvent, ApprovalRequest, CodeExecutionOutput, RunFailed
 from hatchway.core.limits import Limits
 from hatchway.mode.kept_sessions import KeptSessions
 from hatchway.mode.mode import CodeMode
+from hatchway.mode.workbench import LOST
 from hatchway.tools.functions import Tool
 from hatchway.tools.search.discovery import Finder
 
 MAX_SESSIONS = 20
 """Interpreters kept at once; past it the one used longest ago is closed."""
+_MAX_LEVELS = 1000
 
 
 class McpFace:
@@ -56,6 +75,10 @@ class McpFace:
         self._is_open = False
         self._lists_all = lists_all
         self._known: Mapping[str, Tool] = {}
+        self._paused: dict[str, str] = {}
+        """The run that waits for approval, by session."""
+        self._levels: dict[str, LoggingLevel] = {}
+        """Which log messages a client wants."""
         self._checks = {
             name: _check(name) for name in (EXECUTE, "search_tools", "describe_tool", "resume", "close_session")
         }
@@ -92,7 +115,10 @@ class McpFace:
         mode = await self._opened()
         return ListToolsResult(tools=offers(mode.prompt()))
 
-    async def _set_level(self, context: Context, params: Any) -> EmptyResult:
+    async def _set_level(self, context: Context, params: SetLevelRequestParams) -> EmptyResult:
+        while len(self._levels) >= _MAX_LEVELS:
+            self._levels.pop(next(iter(self._levels)))
+        self._levels[_client(context)] = params.level
         return EmptyResult()
 
     async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
@@ -126,30 +152,67 @@ class McpFace:
                 decisions = {call: word == "allow" for call, word in given["decisions"].items()}
                 return await self._resume(context, given["run_id"], decisions)
             case _:
-                await self._sessions.close(_key(context, given["session"]))
+                key = _key(context, given["session"])
+                self._paused.pop(key, None)
+                await self._sessions.close(key)
                 return answers.text("closed")
 
     async def _resume(self, context: Context, run_id: str, decisions: Mapping[str, bool | Decision]) -> CallToolResult:
         try:
-            async with self._hearing.heard_by(Telling(context)):
-                return answers.done(await self._mode.resume(run_id, decisions))
+            async with self._hearing.heard_by(self._telling(context)):
+                result = await self._mode.resume(run_id, decisions)
         except ValueError as e:
             return answers.text(str(e), is_error=True)
+        except (CodeExecutionError, CheckpointRefused) as e:
+            await self._ended(run_id, is_lost=isinstance(e, CodeTimeoutError | CodeLimitError))
+            raise
+        await self._ended(run_id)
+        return answers.done(result)
+
+    async def _ended(self, run_id: str, *, is_lost: bool = False) -> None:
+        """A run that had waited is over, and the interpreter of its session with it where that was killed."""
+        for key in [key for key, waiting in self._paused.items() if waiting == run_id]:
+            del self._paused[key]
+            if is_lost:
+                await self._sessions.close(key)
+
+    def _telling(self, context: Context) -> Telling:
+        return Telling(context, level=self._levels.get(_client(context), "info"))
 
     async def _execute(self, context: Context, given: dict[str, Any]) -> CallToolResult:
         timeout = given.get("timeout")
         limits = self._mode.limits if timeout is None else replace(self._mode.limits, wall_seconds=timeout)
         if given.get("session"):
-            async with self._sessions.use(_key(context, given["session"])) as kept:
-                return await self._run(context, kept.session, given["code"], limits)
+            return await self._in_session(context, given["session"], given["code"], limits)
         return await self._run(context, self._mode, given["code"], limits)
+
+    async def _in_session(self, context: Context, name: str, code: str, limits: Limits) -> CallToolResult:
+        key = _key(context, name)
+        async with self._sessions.use(key) as kept:
+            if (waiting := self._paused.get(key)) is not None:
+                raise ToolError(
+                    f"session {name!r} stands at run {waiting}, which waits for approval",
+                    hint="call resume with decisions about that run, or close_session",
+                )
+            try:
+                return await self._run(context, kept.session, code, limits)
+            except ApprovalRequired as e:
+                self._paused[key] = e.run_id
+                raise
+            except (CodeTimeoutError, CodeLimitError, SandboxCrashed) as e:
+                kept.is_lost = True
+                e.message = f"{e.message}\n{LOST}"
+                raise
+            except asyncio.CancelledError:
+                kept.is_lost = True
+                raise
 
     async def _run(self, context: Context, where: Any, code: str, limits: Limits) -> CallToolResult:
         """Run the code, the client hearing of it; a client that cannot be asked gets calls that wait."""
         if not can_ask(context):
-            async with self._hearing.heard_by(Telling(context)):
+            async with self._hearing.heard_by(self._telling(context)):
                 return answers.done(await where.run(code, limits=limits))
-        telling = Telling(context)
+        telling = self._telling(context)
         events: AsyncGenerator[AgentEvent, None] = where.stream(code, limits=limits)
         async with aclosing(events):
             async for event in events:
@@ -159,7 +222,7 @@ class McpFace:
                     case CodeExecutionOutput(result=result) if result is not None:
                         return answers.done(result)
                     case RunFailed(error=HatchwayError() as error):
-                        return answers.failed(error)
+                        raise error
                     case _:
                         await telling.tell(event)
         return answers.text("the run ended without a result", is_error=True)
@@ -172,6 +235,9 @@ def _check(name: str) -> Tool:
 
 def _key(context: Context, session: str) -> str:
     """A session of one client: others that know its name do not get it."""
+    return f"{_client(context)}/{session}"
+
+
+def _client(context: Context) -> str:
     headers: Any = getattr(context.request, "headers", None)
-    client = "" if headers is None else headers.get("mcp-session-id", "")
-    return f"{client}/{session}"
+    return "" if headers is None else headers.get("mcp-session-id", "")

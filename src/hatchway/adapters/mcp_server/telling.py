@@ -13,6 +13,7 @@ from mcp.types import (
     ElicitRequest,
     ElicitRequestFormParams,
     InputRequiredResult,
+    LoggingLevel,
     LoggingMessageNotification,
     LoggingMessageNotificationParams,
 )
@@ -119,10 +120,16 @@ class Hearing:
 
 
 class Telling:
-    """Tells one client about one run."""
+    """Tells one client about one run.
 
-    def __init__(self, context: Context) -> None:
+    Args:
+        context: Of the client's call.
+        level: The least log message it wants; what code prints is `info`.
+    """
+
+    def __init__(self, context: Context, *, level: LoggingLevel = "info") -> None:
         self._context = context
+        self._logs = level in ("debug", "info")
         self._steps = 0
 
     async def tell(self, event: AgentEvent) -> None:
@@ -144,6 +151,8 @@ class Telling:
         await self._context.session.report_progress(self._steps, None, message)
 
     async def _log(self, said: str, stream: str) -> None:
+        if not self._logs:
+            return
         params = LoggingMessageNotificationParams(level="info", data=said, logger=stream)
         note = LoggingMessageNotification(params=params)
         await self._context.session.send_notification(note, related_request_id=self._context.request_id)
