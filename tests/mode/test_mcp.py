@@ -132,6 +132,28 @@ async def test_the_tools_of_the_filesystem_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_every_tool_of_the_sqlite_server(tmp_path: Path) -> None:
+    command = NODE.parents[1] / ".servers" / "sqlite" / "bin" / "mcp-server-sqlite"
+    if not command.exists():
+        pytest.skip("mcp-server-sqlite is not installed: `.ci/packages` does it")
+    code = (
+        "name = {name!r}\n"
+        "said = [db.create_table(query='CREATE TABLE ' + name + ' (n INTEGER)')]\n"
+        "said += [db.write_query(query='INSERT INTO ' + name + ' VALUES (1), (2)')]\n"
+        "said += [db.read_query(query='SELECT sum(n) AS total FROM ' + name), db.list_tables()]\n"
+        "said += [db.describe_table(table_name=name), db.append_insight(insight='two rows')]\n"
+        "[said[1], said[2], name in said[3], 'INTEGER' in said[4], said[5]]"
+    )
+    entry = {"command": str(command), "args": ["--db-path", str(tmp_path / "a.db")], "connect_timeout": 100}
+    async with opened({"db": entry}) as servers:
+        assert len(await servers.tools()) == 6
+        for sandbox in (name for name in ("monty", "process", jail()) if name):
+            async with CodeMode(sandbox, mcp_servers=servers, rules=ALLOWED) as mode:
+                result = await mode.run(code.format(name=f"t_{sandbox}"))
+            assert result.output == ["[{'affected_rows': 2}]", "[{'total': 3}]", True, True, "Insight added to memo"]
+
+
+@pytest.mark.slow
 async def test_the_fetch_server(web: Any) -> None:
     code = f"fetch.fetch(url={web.url + '/'!r}, raw=True)"
     async with opened({"fetch": python_server("fetch", "--ignore-robots-txt", "--allow-private-ips")}) as servers:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchway import CodeMode, Rule, ToolError
+from hatchway import CodeMode, CodeSandbox, Rule, ToolError
 from hatchway.core.errors import InvalidSetting, InvalidTool
+from hatchway.sandboxes.container import ContainerSandbox
 from hatchway.sandboxes.jail import JailSandbox
 from hatchway.sandboxes.process import ProcessSandbox
 from hatchway.tools import host_module
@@ -29,6 +31,13 @@ ODD = {"command": sys.executable, "args": [str(Path(__file__).parent / "mcp" / "
 HOSTILE = ['"""', "\\", "'''", "\n", "\r", "\u2028", "\x0c", "#", "${x}", "{0}", "\x00", "import os", "__class__", "]"]
 hostile = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=5), max_size=5).map("".join)
 words = st.sampled_from(["string", "integer", "number", "boolean", "null", "array", "object", "nonsense"])
+
+
+SANDBOXES: dict[str, Callable[[Any], CodeSandbox]] = {
+    "process": lambda granted: ProcessSandbox(file_mounts=granted),
+    "jail": lambda granted: JailSandbox(file_mounts=granted, spares=0),
+    "container": lambda granted: ContainerSandbox(file_mounts=granted, spares=0),
+}
 
 
 def made(parameters: Any, returns: Any = None, description: str = "", name: str = "server.tool") -> Tool:
@@ -176,8 +185,8 @@ def test_what_is_right_is_not_touched_and_what_is_gone_is_removed(tmp_path: Path
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("backend", ["process", "jail"])
-async def test_imported_inside_a_sandbox(backend: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["process", "jail", "container"])
+async def test_imported_inside_a_sandbox(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     code = (
         "import asyncio\nfrom mcptools.odd.echo import Params, arun, run\n"
         "several = await asyncio.gather(arun(Params(text='b')), arun({'text': 'c'}))\n"
@@ -186,10 +195,11 @@ async def test_imported_inside_a_sandbox(backend: str, tmp_path: Path) -> None:
     )
     async with McpServers({"odd": ODD}) as servers:
         await generate_mcp_sources(servers, tmp_path)
-        granted = [(tmp_path / "mcptools", "mcptools")]
-        made_sandbox = (
-            ProcessSandbox(file_mounts=granted) if backend == "process" else JailSandbox(file_mounts=granted, spares=0)
-        )
+        granted: Any = [(tmp_path / "mcptools", "mcptools")]
+        if backend == "container":
+            request.getfixturevalue("docker_engine")  # skips where there is none
+            tmp_path.chmod(0o755)
+        made_sandbox = SANDBOXES[backend](granted)
         if type(made_sandbox).probe().state != "usable":
             pytest.skip(type(made_sandbox).probe().reason)
         async with made_sandbox, CodeMode(made_sandbox, mcp_servers=servers, rules=[Rule("allow")]) as mode:
