@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hatchway.agent.env_file import read_env_file
+from hatchway.agent.local_models import SERVERS, LocalModel, LocalServer, find_local_model
+from hatchway.agent.vendors import VENDORS, Vendor, vendor_of
+from hatchway.core.errors import MissingExtra
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from hatchway.agent.config import Config
+
+ENV_FILE = ".env"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,20 +31,36 @@ class ModelChoice:
     why: str
     """One line for the person."""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What to ask it with."""
+    """What to ask it with, as Pydantic AI's ModelSettings."""
     base_url: str = ""
     """Where it is served, for a server of this machine; else empty."""
+    notes: tuple[str, ...] = ()
+    """What was found and could not be used, and what would change that."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """What the vendor's package looks for in the environment and the `.env` of the workspace has. Secret."""
 
     def load(self) -> str | Model:
-        """What `Agent` takes.
+        """What `Agent` takes. Keys from `.env` are in this process's environment afterwards.
 
         Raises:
+            ValueError: There is no model.
             MissingExtra: The package that speaks with it is not installed.
         """
-        return self.model or ""
+        if self.model is None:
+            raise ValueError(self.why)
+        for name, value in self.variables.items():
+            os.environ.setdefault(name, value)
+        return _local(self.model.partition(":")[2], self.base_url) if self.base_url else self.model
 
 
-def choose_model(flag: str | None, config: Config, environ: Mapping[str, str], working_dir: Path) -> ModelChoice:
+def choose_model(
+    flag: str | None,
+    config: Config,
+    environ: Mapping[str, str],
+    working_dir: Path,
+    *,
+    servers: Sequence[LocalServer] = SERVERS,
+) -> ModelChoice:
     """The model to begin with: one that is named, one there is a key for, or one that is served on this machine.
 
     Args:
@@ -43,9 +68,94 @@ def choose_model(flag: str | None, config: Config, environ: Mapping[str, str], w
         config: The settings of the workspace.
         environ: Environment variables.
         working_dir: Where a `.env` may lie.
+        servers: Where a server of this machine may listen.
     """
-    if flag:
-        return ModelChoice(model=flag, why="named by --model")
-    if config.model:
-        return ModelChoice(model=str(config.model), why=f"named by {config.hatchway_dir / 'config.json'}")
-    return ModelChoice(model=None, why="no model is named, there is no key and no server of this machine")
+    settings = dict(config.model_settings or {})
+    own = read_env_file(working_dir / ENV_FILE)
+    named = flag or (config.model if isinstance(config.model, str) else None)
+    if named:
+        why = "named by --model" if flag else f"named by {config.hatchway_dir.name}/config.json"
+        return _named(named, why, settings, environ, own)
+    by_key, notes = _by_key(environ, own, settings)
+    if by_key is not None:
+        return by_key
+    local = find_local_model(servers)
+    if local is not None:
+        return _served(local, settings, tuple(notes))
+    why = "no model is named, no vendor's key is set, and no model server answers on this machine"
+    return ModelChoice(model=None, why="; ".join([why, *notes]), notes=tuple(notes))
+
+
+def _named(
+    model: str, why: str, settings: Mapping[str, Any], environ: Mapping[str, str], own: Mapping[str, str]
+) -> ModelChoice:
+    vendor = vendor_of(model)
+    server = next((each for each in SERVERS if model.startswith(f"{each.prefix}:")), None)
+    if server is not None and not environ.get("OLLAMA_BASE_URL"):
+        return ModelChoice(model=model, why=why, settings=settings, base_url=LocalModel(server, "").base_url)
+    is_set = vendor is None or any(environ.get(key) for key in vendor.keys)
+    variables = {} if is_set or vendor is None else _of(vendor, own)
+    return ModelChoice(model=model, why=why, settings=settings, variables=variables)
+
+
+def _by_key(
+    environ: Mapping[str, str], own: Mapping[str, str], settings: Mapping[str, Any]
+) -> tuple[ModelChoice | None, list[str]]:
+    """The first vendor with a key, a package and a model; and what kept others from being it."""
+    notes: list[str] = []
+    for known, source, variables in ((environ, "", False), (own, f" in {ENV_FILE}", True)):
+        for vendor in VENDORS:
+            key = next((key for key in vendor.keys if known.get(key)), None)
+            if key is None:
+                continue
+            if lack := _lack(vendor, known):
+                notes.append(f"{key} is set{source}, but {lack}")
+                continue
+            why = f"{key} is set{source}"
+            given = _of(vendor, own) if variables else {}
+            model = f"{vendor.prefix}:{vendor.model}"
+            return ModelChoice(model=model, why=why, settings=settings, notes=tuple(notes), variables=given), notes
+    return None, notes
+
+
+def _lack(vendor: Vendor, known: Mapping[str, str]) -> str:
+    if missing := [name for name in vendor.needs if not known.get(name)]:
+        return f"not {', '.join(missing)}"
+    if not vendor.model:
+        return f"a model must be named: --model {vendor.prefix}:NAME"
+    if not _is_installed(vendor.package):
+        return f"its package is missing: pip install 'pydantic-ai-slim[{vendor.extra}]'"
+    return ""
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ImportError:
+        return False
+
+
+def _of(vendor: Vendor, own: Mapping[str, str]) -> dict[str, str]:
+    """A vendor's variables, all of one file: an address from there never gets a key from elsewhere."""
+    if not any(own.get(key) for key in vendor.keys):
+        return {}
+    return {name: own[name] for name in (*vendor.keys, *vendor.needs) if own.get(name)}
+
+
+def _served(local: LocalModel, settings: Mapping[str, Any], notes: tuple[str, ...]) -> ModelChoice:
+    return ModelChoice(
+        model=f"{local.server.prefix}:{local.model}",
+        why=f"{local.server.name} answers on port {local.server.port} of this machine",
+        settings=settings,
+        base_url=local.base_url,
+        notes=notes,
+    )
+
+
+def _local(model: str, base_url: str) -> Model:
+    try:
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+    except ImportError as e:
+        raise MissingExtra("the package that speaks with model servers", "agent") from e
+    return OpenAIChatModel(model, provider=OpenAIProvider(base_url=base_url, api_key="none"))
