@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping
 from statistics import median
 
-from calls import OWN
 from rounds import Samples, contenders, interleaved
 from tables import Section, Target, duration
 
 PA, AF = "Hatchway in Pydantic AI", "Hatchway in Agent Framework"
+PA_BARE, AF_BARE = "Monty's own async pull + one bare call of Pydantic AI", "Monty's own async pull + one bare invoke"
 PA_FLOOR, AF_FLOOR = "Pydantic AI, a tool that does nothing", "Agent Framework, a tool that does nothing"
 OURS = {
     PA_FLOOR: "hatchway_pydantic_ai floor",
@@ -19,14 +19,17 @@ OURS = {
     AF_FLOOR: "hatchway_agent_framework floor",
     f"{AF}, jail": "hatchway_agent_framework jail",
     f"{AF}, monty": "hatchway_agent_framework monty",
-    OWN: "monty_pull async",
+    PA_BARE: "monty_pull pydantic_ai",
+    AF_BARE: "monty_pull agent_framework",
 }
 NOTE = """\
 `execute_code` warm, with two typed tools and one call of `add(1, 2)`; on Monty the code is type-checked first. In
 Pydantic AI it is one whole run of an agent with a scripted model, in Agent Framework one invocation of the tool; the
-floor is the same with a tool that does nothing. One nested call: CPU of host and guest, {n} in a row. Preparing:
-`before_run` with 100 tools. Gap: the longest time the event loop stood still while code counted. Minimum / median of
-{rounds} rounds in turns."""
+floor is the same with a tool that does nothing. One nested call: CPU of host and guest, {n} in a row; the minimum on a
+busy core. Preparing: `before_run` with 100 tools, and with a workspace of 2000 files besides. Gap: the longest time the
+event loop stood still while code counted, and in the very first action of a process, which opens everything. Minimum /
+median of {rounds} rounds in turns."""
+PREPARING, GAPS = ("preparing", "+ 2000 files"), ("gap", "first gap")
 MOST_CALLS = 10_000
 """In one action, as many as the limit allows."""
 
@@ -35,23 +38,35 @@ def report(*, quick: bool) -> Section:
     """The section of the report."""
     n, rounds = (200, 2) if quick else (1000, 7)
     with contenders(OURS) as found:
-        action = interleaved(found, "action", 3, idle=rounds)
-        calls = _cpu(interleaved(found, "calls", n, idle=rounds))
+        first = {each.name: Samples(idle=each.measure("gap", 1)) for each in found if "gap" in each.jobs}
+        action = interleaved(found, "action", 3, busy=rounds, idle=rounds)
+        calls = _cpu(interleaved(found, "calls", n, busy=rounds, idle=rounds))
         before = interleaved(found, "before_run", 20, idle=rounds)
+        large = interleaved(found, "before_run_large", 20, idle=rounds)
         gap = interleaved(found, "gap", 1, idle=rounds)
         many = interleaved([each for each in found if each.name.startswith("Hatchway")], "calls", MOST_CALLS, idle=1)
     names = [each.name for each in found if each.name in action]
     return Section(
         title="Frameworks",
         note=NOTE.format(n=n, rounds=rounds),
-        head=["min / median", "`execute_code`, one call", "one nested call", "preparing, 100 tools", "gap"],
-        rows=[[name, *(_cell(each, name) for each in (action, calls, before, gap))] for name in names],
+        head=[
+            "min / median",
+            "`execute_code`, one call",
+            "one nested call",
+            "preparing",
+            "+ 2000 files",
+            "gap",
+            "first gap",
+        ],
+        rows=[[name, *(_cell(each, name) for each in (action, calls, before, large, gap, first))] for name in names],
         targets=[
             *(_over_floor(action, name, floor, limit) for name, floor, limit in _OVER),
             *(_target(calls, name, "one nested call", 200.0, 1e6, " µs") for name in names if "jail" in name),
-            *(_beside(calls, name) for name in names if name.endswith("monty")),
+            *(_beside(calls, f"{name}, monty", bare) for name, bare in ((PA, PA_BARE), (AF, AF_BARE))),
             *(_target(before, f"{AF}, {kind}", "preparing a run", 0.2, 1e3, " ms") for kind in ("jail", "monty")),
+            *(_target(large, f"{AF}, {kind}", "with 2000 files", 0.2, 1e3, " ms") for kind in ("jail", "monty")),
             *(_target(gap, name, "gap", 20.0, 1e3, " ms") for name in names if name.startswith("Hatchway")),
+            *(_over_floor(first, name, floor, 20.0, "first gap") for name, floor, _ in _OVER),
             *(_reached(name, name in many) for name in names if name.startswith("Hatchway")),
         ],
     )
@@ -79,12 +94,14 @@ def _target(samples: Mapping[str, Samples], name: str, what: str, limit: float, 
     return Target(what=f"{name}: {what}", limit=limit, unit=unit, values=values)
 
 
-def _over_floor(samples: Mapping[str, Samples], name: str, floor: str, limit: float) -> Target:
+def _over_floor(
+    samples: Mapping[str, Samples], name: str, floor: str, limit: float, what: str = "`execute_code`"
+) -> Target:
     values: tuple[float, ...] = ()
     if name in samples and floor in samples:
         one, other = samples[name], samples[floor]
         values = ((one.best - other.best) * 1e3, (median(one.idle) - median(other.idle)) * 1e3)
-    return Target(what=f"{name}: `execute_code` over the floor", limit=limit, unit=" ms", values=values)
+    return Target(what=f"{name}: {what} over the floor", limit=limit, unit=" ms", values=values)
 
 
 def _reached(name: str, was_reached: bool) -> Target:
@@ -93,12 +110,12 @@ def _reached(name: str, was_reached: bool) -> Target:
     return Target(what=what, limit=MOST_CALLS, values=(MOST_CALLS if was_reached else 0,), at_least=True)
 
 
-def _beside(samples: Mapping[str, Samples], name: str) -> Target:
+def _beside(samples: Mapping[str, Samples], name: str, bare: str) -> Target:
     values: tuple[float, ...] = ()
-    if name in samples and OWN in samples:
-        one, other = samples[name], samples[OWN]
+    if name in samples and bare in samples:
+        one, other = samples[name], samples[bare]
         values = (one.best / other.best, one.usual / other.usual)
-    return Target(what=f"{name}: one nested call ÷ {OWN}", limit=1.3, unit="×", values=values)
+    return Target(what=f"{name}: one nested call ÷ ({bare})", limit=1.3, unit="×", values=values)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent_framework import FunctionTool, SessionContext, tool
@@ -25,15 +27,20 @@ async def execute_code(code: str) -> str:
 
 async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
     if SANDBOX == "floor":
-        found = actions(_runner(tool(execute_code, name="execute_code")), lambda a, b: "3", None)
-        return {name: found[name] for name in ("fresh", "action")}
+        run = _runner(tool(execute_code, name="execute_code"))
+        found = actions(run, lambda a, b: "3", None)
+        return {"fresh": found["fresh"], "action": found["action"], "gap": lambda n: loop_gaps(n, run)}
     provider = PROVIDERS[SANDBOX](tools=[tool(add_async, name="add"), tool(nap, name="nap")])
     stack.push_async_callback(provider.aclose)
     run = _runner(await _prepared(provider))
-    crowd = PROVIDERS[SANDBOX](tools=[tool(add_async, name=f"add_{n}") for n in range(100)])
-    await _prepared(crowd)
+    many = [tool(add_async, name=f"add_{n}") for n in range(100)]
+    workspace = Path(stack.enter_context(TemporaryDirectory()))
+    for n in range(2000):
+        (workspace / f"{n}.txt").write_text("some text")
+    crowd, large = PROVIDERS[SANDBOX](tools=many), PROVIDERS[SANDBOX](tools=many, workspace_root=workspace)
     found = actions(run, lambda a, b: f"await add({a}, {b})", lambda i: f"nap({i})")
-    return {**found, "gap": lambda n: loop_gaps(n, run), "before_run": lambda n: _before(n, crowd)}
+    before = {"before_run": lambda n: _before(n, crowd), "before_run_large": lambda n: _before(n, large)}
+    return {**found, **before, "gap": lambda n: loop_gaps(n, run)}
 
 
 async def _before(n: int, provider: Any) -> list[float]:

@@ -18,7 +18,7 @@ from hatchway.adapters.pydantic_ai import CodeModeCapability
 SANDBOX = sys.argv[1]
 
 
-def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+async def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """Acts by the code it is prompted with, then says what came out."""
     last = messages[-1].parts[-1]
     if isinstance(last, ToolReturnPart):
@@ -43,9 +43,8 @@ async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
         return json.loads((await agent.run(code)).output)
 
     found = actions(run, lambda a, b: f"await add({a}, {b})", lambda i: f"nap({i})")
-    if SANDBOX == "floor":
-        return {name: found[name] for name in ("fresh", "action")}
-    return {**found, "gap": lambda n: loop_gaps(n, run)}
+    own = ("fresh", "action") if SANDBOX == "floor" else tuple(found)
+    return {**{name: found[name] for name in own}, "gap": lambda n: loop_gaps(n, run)}
 
 
 serve(jobs)

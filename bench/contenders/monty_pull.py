@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
+import bare_calls
 import pydantic_monty as pm
 from serving import Job, actions, add, add_async, nap, serve
 
 STYLE = sys.argv[1]
-"""`def` or `async`: how `add` is offered."""
-TOOLS = {"add": add_async, "nap": nap}
+"""`def` or `async`: how `add` is offered; or the framework whose bare call it is."""
+TOOLS: dict[str, Any] = {"add": add_async, "nap": nap}
 
 
 async def pull(session: Any, code: str) -> Any:
@@ -43,6 +44,8 @@ async def _call(snapshot: Any, tasks: dict[int, asyncio.Task[Any]]) -> Any:
 
 
 async def jobs(stack: AsyncExitStack) -> Mapping[str, Job]:
+    if STYLE not in ("def", "async"):
+        TOOLS["add"] = await getattr(bare_calls, STYLE)()
     pool = await stack.enter_async_context(pm.AsyncMonty())
 
     async def run(code: str) -> Any:

@@ -372,8 +372,8 @@ async def test_environments_are_reused_and_the_oldest_is_closed() -> None:
         _, tool = await prepared(provider)
         for _ in range(2):
             await tool.invoke(arguments={"code": "1"})
-    [kept] = provider._environments._kept.values()
-    assert len(kept) == MOST
+    [here] = provider._environments._kept.values()
+    assert len(here.kept) == MOST
     await provider.aclose()
     assert not provider._environments._kept
 

@@ -160,6 +160,7 @@ async def shared_sandbox(name: str) -> AsyncGenerator[CodeSandbox]:
         InvalidSetting, SandboxUnavailable: As `make_sandbox`.
     """
     name = await asyncio.to_thread(choose_auto) if name == "auto" else name
+    await asyncio.to_thread(sandbox_class, name)  # the import takes longer than the loop may stand still
     here = _shared.setdefault(asyncio.get_running_loop(), {})
     entry = here.get(name) or here.setdefault(name, _Shared(make_sandbox(name)))
     entry.users += 1

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from hatchway.adapters.agent_framework.nested import code_tools
+from collections.abc import Sequence
+
 from hatchway.adapters.agent_framework.registry import Snapshot
 from hatchway.core.constraints import CodeConstraints
 from hatchway.mode.prompt import build_code_mode_prompt
+from hatchway.tools.functions import Tool
 from hatchway.tools.stubs import render_stubs
 
 
-def description(snapshot: Snapshot, constraints: CodeConstraints, *, per_call: bool) -> str:
+def description(snapshot: Snapshot, tools: Sequence[Tool], constraints: CodeConstraints) -> str:
     """The Python there is, the functions, and what the code can reach."""
-    tools = code_tools(snapshot.tools, per_call=per_call)
     stubs = render_stubs(tools, "async") if tools else ""
     return build_code_mode_prompt(signatures=[stubs], constraints=constraints) + _reach(snapshot)
 

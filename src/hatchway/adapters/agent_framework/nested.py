@@ -38,6 +38,8 @@ class Dispatch:
     """The way out for the calls of one action."""
 
     tools: Mapping[str, FunctionTool]
+    typed: Mapping[str, Tool]
+    """The same tools as the code has them."""
     session: AgentSession | None
     kwargs: Mapping[str, Any]
     """What the run was given for its tools."""
@@ -85,10 +87,10 @@ async def call_nested(name: str, /, *, hatchway_call: CallContext, **arguments: 
 
 async def call_tool(tool_name: str, /, *, hatchway_call: CallContext, **arguments: Any) -> Any:
     """Call a function by its name, such as call_tool("name", a=1)."""
-    tool = _dispatch.get().tools.get(tool_name)
-    if tool is not None:
-        arguments = code_tool(tool).bind((), arguments)
-    return await _dispatch.get().call(tool_name, arguments, hatchway_call)
+    dispatch = _dispatch.get()
+    if (tool := dispatch.typed.get(tool_name)) is not None:
+        arguments = tool.bind((), arguments)
+    return await dispatch.call(tool_name, arguments, hatchway_call)
 
 
 def code_tools(tools: Sequence[FunctionTool], *, per_call: bool) -> list[Tool]:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 from agent_framework import AgentSession, Content, ContextProvider, FunctionTool, SessionContext
 
 from hatchway.adapters.agent_framework.contents import ResultForm
-from hatchway.adapters.agent_framework.environments import Environments
+from hatchway.adapters.agent_framework.environments import Environments, made_setup
 from hatchway.adapters.agent_framework.nested import processes
+from hatchway.adapters.agent_framework.options import ApprovalMode, Options, complete, effective_approval, spelled_out
 from hatchway.adapters.agent_framework.pauses import Answer, Pauses
 from hatchway.adapters.agent_framework.registry import Registry, ToolInput
-from hatchway.adapters.agent_framework.tools import ApprovalMode, CodeTool, Occurrences, effective_approval, made_setup
+from hatchway.adapters.agent_framework.tools import Approvals, CodeTool
 from hatchway.core.grants import AllowedDomain, AllowedDomainInput, FileMount, FileMountInput
-from hatchway.core.limits import Limits
-
-if TYPE_CHECKING:
-    from hatchway.journal.store import Journal
 
 GUIDANCE = (
     "You can run Python with `execute_code`. Prefer one piece of code that does several steps, loops and "
@@ -33,32 +29,19 @@ class _Provider(ContextProvider):
     _sandbox: str
 
     def __init__(
-        self,
-        source_id: str,
-        *,
-        settings: Mapping[str, Any],
-        tools: Any,
-        approval_mode: ApprovalMode | None,
-        workspace_root: str | Path | None,
-        file_mounts: Any,
-        allowed_domains: Any,
-        per_call_approval: bool,
-        journal: str | PathLike[str] | Journal | None,
-        limits: Limits | None,
-        type_check: bool,
-        result_form: ResultForm,
+        self, source_id: str, *, settings: Mapping[str, Any], type_check: bool, **options: Unpack[Options]
     ) -> None:
         super().__init__(source_id)
-        self.approval_mode = approval_mode or "never_require"
-        self.workspace_root = workspace_root
-        self._registry = Registry(tools, file_mounts or (), allowed_domains or (), workspace_root)
-        setup = made_setup(
-            self._sandbox, settings, limits=limits, journal=journal, type_check=type_check, per_call=per_call_approval
+        given = complete(options, self)
+        self.approval_mode: ApprovalMode = given["approval_mode"] or "never_require"
+        self.workspace_root: str | Path | None = given["workspace_root"]
+        self._registry = Registry(
+            given["tools"], given["file_mounts"] or (), given["allowed_domains"] or (), self.workspace_root
         )
-        self._environments = Environments(setup)
-        self._form: ResultForm = result_form
-        self._pauses = Pauses(source_id)
-        effective_approval(approval_mode, self._registry.snapshot(), per_call=per_call_approval)
+        self._environments = Environments(made_setup(self._sandbox, settings, given, type_check=type_check))
+        self._form: ResultForm = given["result_form"]
+        self._pauses = Pauses(source_id, self._environments.key)
+        effective_approval(self.approval_mode, self._registry.snapshot(), per_call=given["per_call_approval"])
 
     def add_tools(self, tools: ToolInput | Sequence[ToolInput]) -> None:
         """Offer tools to the code; one of the same name is replaced. Runs under way keep what they have."""
@@ -121,7 +104,7 @@ class _Provider(ContextProvider):
         tool = CodeTool(
             environments=self._environments,
             snapshot=snapshot,
-            description=self._environments.describe(snapshot),
+            description=(await self._environments.described(snapshot)).description,
             approval_mode=effective_approval(self.approval_mode, snapshot, per_call=setup.per_call),
             form=self._form,
             pauses=self._pauses,
@@ -129,7 +112,7 @@ class _Provider(ContextProvider):
         )
         context.extend_instructions(self.source_id, GUIDANCE)
         context.extend_tools(self.source_id, [tool])
-        context.extend_middleware(self.source_id, Occurrences())
+        context.extend_middleware(self.source_id, Approvals())
 
     def decide(
         self, request: Content, answers: Mapping[str, Answer] | Answer, *, session: AgentSession | None = None
@@ -153,95 +136,73 @@ class _Provider(ContextProvider):
 
 
 class MontyCodeActProvider(_Provider):
-    """CodeAct in Monty: starts in a millisecond, checks types first, runs a large subset of Python."""
+    """CodeAct in Monty: starts in a millisecond, checks types first, runs a large subset of Python.
+
+    Args:
+        source_id: Where in a session's state its paused actions are.
+        type_check: Check the code against the tools before it runs.
+        options: See `Options`.
+    """
 
     _sandbox = "monty"
 
+    @spelled_out
     def __init__(
-        self,
-        source_id: str = "monty_codeact",
-        *,
-        tools: ToolInput | Sequence[ToolInput] | None = None,
-        approval_mode: ApprovalMode | None = "never_require",
-        workspace_root: str | Path | None = None,
-        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
-        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
-        per_call_approval: bool = False,
-        journal: str | PathLike[str] | Journal | None = None,
-        limits: Limits | None = None,
-        type_check: bool = True,
-        result_form: ResultForm = "flat",
+        self, source_id: str = "monty_codeact", *, type_check: bool = True, **options: Unpack[Options]
     ) -> None:
-        super().__init__(
-            source_id, settings={}, tools=tools, approval_mode=approval_mode, workspace_root=workspace_root,
-            file_mounts=file_mounts, allowed_domains=allowed_domains, per_call_approval=per_call_approval,
-            journal=journal, limits=limits, type_check=type_check, result_form=result_form,
-        )  # fmt: skip
+        super().__init__(source_id, settings={}, type_check=type_check, **options)
 
 
 class JailCodeActProvider(_Provider):
-    """CodeAct in the jail: the full CPython behind the kernel's walls, a fresh process per action."""
+    """CodeAct in the jail: the full CPython behind the kernel's walls, a fresh process per action.
+
+    Args:
+        source_id: Where in a session's state its paused actions are.
+        options: See `Options`.
+    """
 
     _sandbox = "jail"
 
-    def __init__(
-        self,
-        source_id: str = "jail_codeact",
-        *,
-        tools: ToolInput | Sequence[ToolInput] | None = None,
-        approval_mode: ApprovalMode | None = "never_require",
-        workspace_root: str | Path | None = None,
-        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
-        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
-        per_call_approval: bool = False,
-        journal: str | PathLike[str] | Journal | None = None,
-        limits: Limits | None = None,
-        result_form: ResultForm = "flat",
-    ) -> None:
-        super().__init__(
-            source_id, settings={}, tools=tools, approval_mode=approval_mode, workspace_root=workspace_root,
-            file_mounts=file_mounts, allowed_domains=allowed_domains, per_call_approval=per_call_approval,
-            journal=journal, limits=limits, type_check=False, result_form=result_form,
-        )  # fmt: skip
+    @spelled_out
+    def __init__(self, source_id: str = "jail_codeact", **options: Unpack[Options]) -> None:
+        super().__init__(source_id, settings={}, type_check=False, **options)
 
 
 class ContainerCodeActProvider(_Provider):
-    """CodeAct in a container: the Python of an image, with its packages."""
+    """CodeAct in a container: the Python of an image, with its packages.
+
+    Args:
+        source_id: Where in a session's state its paused actions are.
+        image: Its image; None takes the sandbox's own.
+        options: See `Options`.
+    """
 
     _sandbox = "container"
 
+    @spelled_out
     def __init__(
-        self,
-        source_id: str = "container_codeact",
-        *,
-        image: str | None = None,
-        tools: ToolInput | Sequence[ToolInput] | None = None,
-        approval_mode: ApprovalMode | None = "never_require",
-        workspace_root: str | Path | None = None,
-        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
-        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
-        per_call_approval: bool = False,
-        journal: str | PathLike[str] | Journal | None = None,
-        limits: Limits | None = None,
-        result_form: ResultForm = "flat",
+        self, source_id: str = "container_codeact", *, image: str | None = None, **options: Unpack[Options]
     ) -> None:
-        super().__init__(
-            source_id, settings={"image": image}, tools=tools, approval_mode=approval_mode,
-            workspace_root=workspace_root, file_mounts=file_mounts, allowed_domains=allowed_domains,
-            per_call_approval=per_call_approval, journal=journal, limits=limits, type_check=False,
-            result_form=result_form,
-        )  # fmt: skip
+        super().__init__(source_id, settings={"image": image}, type_check=False, **options)
 
 
 class HyperlightCodeActProvider(_Provider):
     """CodeAct in a Hyperlight micro-VM, where the machine has a hypervisor.
 
+    Args:
+        source_id: Where in a session's state its paused actions are.
+        backend: Of the package `hyperlight-sandbox`.
+        module: The packaged guest.
+        module_path: A guest of your own, in its place.
+        options: See `Options`.
+
     Raises:
-        SandboxUnavailable: It has none that can be used; told when the provider is made.
+        SandboxUnavailable: There is none that can be used; told when the provider is made.
     """
 
     _sandbox = "hyperlight"
 
+    @spelled_out
     def __init__(
         self,
         source_id: str = "hyperlight_codeact",
@@ -249,20 +210,8 @@ class HyperlightCodeActProvider(_Provider):
         backend: str = "wasm",
         module: str | None = "python_guest.path",
         module_path: str | None = None,
-        tools: ToolInput | Sequence[ToolInput] | None = None,
-        approval_mode: ApprovalMode | None = "never_require",
-        workspace_root: str | Path | None = None,
-        file_mounts: FileMountInput | Sequence[FileMountInput] = (),
-        allowed_domains: AllowedDomainInput | Sequence[AllowedDomainInput] = (),
-        per_call_approval: bool = False,
-        journal: str | PathLike[str] | Journal | None = None,
-        limits: Limits | None = None,
-        result_form: ResultForm = "flat",
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(
-            source_id, settings={"backend": backend, "module": module, "module_path": module_path}, tools=tools,
-            approval_mode=approval_mode, workspace_root=workspace_root, file_mounts=file_mounts,
-            allowed_domains=allowed_domains, per_call_approval=per_call_approval, journal=journal, limits=limits,
-            type_check=False, result_form=result_form,
-        )  # fmt: skip
+        settings = {"backend": backend, "module": module, "module_path": module_path}
+        super().__init__(source_id, settings=settings, type_check=False, **options)
         self._environments.describe(self._registry.snapshot())

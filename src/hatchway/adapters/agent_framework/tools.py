@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from agent_framework import (
     AgentSession,
@@ -18,18 +17,15 @@ from agent_framework import (
 )
 
 from hatchway.adapters.agent_framework.contents import ResultForm, failure_contents, result_contents
-from hatchway.adapters.agent_framework.environments import Environment, Environments, Setup
+from hatchway.adapters.agent_framework.environments import Environment, Environments, made_setup
 from hatchway.adapters.agent_framework.nested import Dispatch, Process
-from hatchway.adapters.agent_framework.pauses import Answer, Pauses
+from hatchway.adapters.agent_framework.options import ApprovalMode, Options, complete, effective_approval, spelled_out
+from hatchway.adapters.agent_framework.pauses import Answer, Pauses, decisions_of
 from hatchway.adapters.agent_framework.registry import EXECUTE_CODE, Registry, Snapshot
-from hatchway.core.errors import ApprovalRequired, HatchwayError, InvalidSetting
-from hatchway.core.limits import Limits
+from hatchway.adapters.pause_tokens import Pause
+from hatchway.core.errors import ApprovalRequired, CheckpointRefused, HatchwayError, InvalidSetting
 from hatchway.core.results import ExecutionResult
 
-if TYPE_CHECKING:
-    from hatchway.journal.store import Journal
-
-ApprovalMode = Literal["always_require", "never_require"]
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -40,20 +36,31 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["code"],
 }
+UNTOLD = "per_call_approval of a tool that stands alone needs the tool's middleware on the agent"
 _call_id: ContextVar[str] = ContextVar("hatchway_execute_code_call_id", default="")
-_occurrence: ContextVar[str | None] = ContextVar("hatchway_execute_code_occurrence", default=None)
 
 
-class Occurrences(FunctionMiddleware):
-    """Tells `execute_code` which occurrence of the model's call it serves: the framework tells middleware alone."""
+class Approvals(FunctionMiddleware):
+    """Passes every call on. Of an agent with middleware the framework tells a tool which call it serves, and what was
+    approved; without any it does not.
+    """
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Keep the id for the call inside."""
-        token = _occurrence.set(context.metadata.get("function_call_occurrence_id"))
-        try:
-            await call_next()
-        finally:
-            _occurrence.reset(token)
+        """Go on."""
+        await call_next()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """One call of the model, as the framework tells of it."""
+
+    call_id: str
+    occurrence: str
+    """Of this call and no other, where the framework has one."""
+    code: str
+    session: AgentSession | None
+    approval: Content | None
+    """What a person said to a request about it."""
 
 
 class CodeTool(FunctionTool):
@@ -91,80 +98,95 @@ class CodeTool(FunctionTool):
             _call_id.reset(token)
 
     async def _execute(self, code: str, ctx: FunctionInvocationContext) -> list[Content]:
-        call_id = _call_id.get()
-        Dispatch(
+        serving = Serving(
+            call_id=_call_id.get(),
+            occurrence=str(ctx.metadata.get("function_call_occurrence_id") or _call_id.get()),
+            code=code,
+            session=ctx.session,
+            approval=ctx.metadata.get("approval_response"),
+        )
+        try:
+            if self._environments.setup.per_call and "call_id" not in ctx.metadata and self._snapshot.needs_approval:
+                raise InvalidSetting(UNTOLD, hint="Agent(tools=[tool], middleware=[tool.middleware])")
+            async with self._environments.use(self._snapshot) as environment:
+                self._dispatch(environment, serving.call_id, ctx).use()
+                result = await self._run(environment, serving)
+        except HatchwayError as e:
+            self._pauses.ended(serving.occurrence, ctx.session)
+            return failure_contents(e, self._form)
+        self._pauses.ended(serving.occurrence, ctx.session)
+        return result_contents(result, self._form)
+
+    def _dispatch(self, environment: Environment, call_id: str, ctx: FunctionInvocationContext) -> Dispatch:
+        return Dispatch(
             tools={tool.name: tool for tool in self._snapshot.tools},
+            typed=environment.typed,
             session=ctx.session,
             kwargs={name: value for name, value in ctx.kwargs.items() if name != "session"},
             middleware=self._middleware,
             parent=call_id or EXECUTE_CODE,
             per_call=self._environments.setup.per_call,
-        ).use()
-        try:
-            async with self._environments.use(self._snapshot) as environment:
-                result = await self._run(environment, code, call_id, ctx.session)
-        except HatchwayError as e:
-            self._pauses.ended(call_id, ctx.session)
-            return failure_contents(e, self._form)
-        return result_contents(result, self._form)
+        )
 
-    async def _run(
-        self, environment: Environment, code: str, call_id: str, session: AgentSession | None
-    ) -> ExecutionResult:
-        pause = self._pauses.of(call_id, code, session)
+    async def _run(self, environment: Environment, serving: Serving) -> ExecutionResult:
         try:
-            if pause is None:
-                return await environment.mode.run(code)
-            try:
-                return await self._environments.resume(environment, pause.run_id, {})  # it ended, or died on its way
-            except ApprovalRequired as paused:
-                decisions = pause.decisions(paused.pending)
-            return await self._environments.resume(environment, pause.run_id, decisions)
+            found = None
+            if serving.approval is not None and self._environments.setup.per_call:
+                found = self._pauses.of(serving.occurrence, serving.session, serving.approval)
+                if found is None and await self._environments.is_waiting(environment, serving.code):
+                    raise CheckpointRefused(
+                        "it is paused, and its approval came without the token of the pause: it is not run again",
+                        hint="hand on what request.to_function_approval_response() or decide() gave, as it is",
+                    )
+            return await (environment.mode.run(serving.code) if found is None else self._gone_on(environment, *found))
         except ApprovalRequired as paused:
-            self._environments.waits(paused.run_id, environment)
-            request = self._pauses.request(
-                paused, call_id=call_id, occurrence=_occurrence.get(), code=code, session=session
-            )
-            raise UserInputRequiredException(contents=[request]) from None
+            self._environments.waits(paused.run_id, environment, serving.code)
+            raise UserInputRequiredException(
+                contents=[
+                    self._pauses.request(
+                        paused,
+                        call_id=serving.call_id,
+                        occurrence=serving.occurrence,
+                        code=serving.code,
+                        session=serving.session,
+                    )
+                ]
+            ) from None
+
+    async def _gone_on(self, environment: Environment, pause: Pause, told: Mapping[str, Any]) -> ExecutionResult:
+        """Settle the calls of a pause and go on; what was settled already is not settled again."""
+        try:
+            return await self._environments.resume(environment, pause.run_id, {})  # it ended, or died on its way
+        except ApprovalRequired as paused:
+            decisions = decisions_of(pause, told, paused.pending)
+        return await self._environments.resume(environment, pause.run_id, decisions)
 
 
 class _Standing(CodeTool):
     """A tool that stands alone: it has a registry of its own, and tells everything in its description."""
 
     _sandbox: str
-    _settings: tuple[str, ...] = ()
 
-    def __init__(
-        self,
-        *,
-        tools: Any = None,
-        approval_mode: ApprovalMode | None = None,
-        workspace_root: str | Path | None = None,
-        file_mounts: Any = (),
-        allowed_domains: Any = (),
-        per_call_approval: bool = False,
-        journal: str | PathLike[str] | Journal | None = None,
-        limits: Limits | None = None,
-        type_check: bool = True,
-        result_form: ResultForm = "flat",
-        **settings: Any,
-    ) -> None:
-        if unknown := set(settings) - set(self._settings):
-            raise TypeError(f"{type(self).__name__} takes no {', '.join(sorted(unknown))}")
-        registry = Registry(tools, file_mounts or (), allowed_domains or (), workspace_root)
-        snapshot = registry.snapshot()
-        setup = made_setup(
-            self._sandbox, settings, limits=limits, journal=journal, type_check=type_check, per_call=per_call_approval
-        )
+    def __init__(self, *, settings: Mapping[str, Any], type_check: bool, **options: Unpack[Options]) -> None:
+        given = complete(options, self)
+        snapshot = Registry(
+            given["tools"], given["file_mounts"] or (), given["allowed_domains"] or (), given["workspace_root"]
+        ).snapshot()
+        setup = made_setup(self._sandbox, settings, given, type_check=type_check)
         environments = Environments(setup)
         super().__init__(
             environments=environments,
             snapshot=snapshot,
-            description=environments.describe(snapshot),
-            approval_mode=effective_approval(approval_mode, snapshot, per_call=per_call_approval),
-            form=result_form,
-            pauses=Pauses(f"{self._sandbox}_execute_code"),
+            description=environments.describe(snapshot).description,
+            approval_mode=effective_approval(given["approval_mode"], snapshot, per_call=setup.per_call),
+            form=given["result_form"],
+            pauses=Pauses(f"{self._sandbox}_execute_code", environments.key),
         )
+
+    @property
+    def middleware(self) -> FunctionMiddleware:
+        """What an agent needs for `per_call_approval`: `Agent(tools=[tool], middleware=[tool.middleware])`."""
+        return Approvals()
 
     def decide(
         self, request: Content, answers: Mapping[str, Answer] | Answer, *, session: AgentSession | None = None
@@ -178,47 +200,48 @@ class _Standing(CodeTool):
 
 
 class MontyExecuteCodeTool(_Standing):
-    """`execute_code` in Monty, for `Agent(tools=[…])`."""
+    """`execute_code` in Monty, for `Agent(tools=[…])`; takes the options of `MontyCodeActProvider`."""
 
     _sandbox = "monty"
 
+    @spelled_out
+    def __init__(self, *, type_check: bool = True, **options: Unpack[Options]) -> None:
+        super().__init__(settings={}, type_check=type_check, **options)
+
 
 class JailExecuteCodeTool(_Standing):
-    """`execute_code` in the jail, for `Agent(tools=[…])`."""
+    """`execute_code` in the jail, for `Agent(tools=[…])`; takes the options of `JailCodeActProvider`."""
 
     _sandbox = "jail"
 
+    @spelled_out
+    def __init__(self, **options: Unpack[Options]) -> None:
+        super().__init__(settings={}, type_check=False, **options)
+
 
 class ContainerExecuteCodeTool(_Standing):
-    """`execute_code` in a container, for `Agent(tools=[…])`; `image=` names its image."""
+    """`execute_code` in a container, for `Agent(tools=[…])`; takes the options of `ContainerCodeActProvider`."""
 
     _sandbox = "container"
-    _settings = ("image",)
+
+    @spelled_out
+    def __init__(self, *, image: str | None = None, **options: Unpack[Options]) -> None:
+        super().__init__(settings={"image": image}, type_check=False, **options)
 
 
 class HyperlightExecuteCodeTool(_Standing):
-    """`execute_code` in a Hyperlight micro-VM, for `Agent(tools=[…])`."""
+    """`execute_code` in a Hyperlight micro-VM, for `Agent(tools=[…])`; as `HyperlightCodeActProvider`."""
 
     _sandbox = "hyperlight"
-    _settings = ("backend", "module", "module_path")
 
-
-def made_setup(sandbox: str, settings: Mapping[str, Any], **common: Any) -> Setup:
-    """The setup for a sandbox; what was not given is left to it."""
-    return Setup(sandbox=sandbox, settings={k: v for k, v in settings.items() if v is not None}, **common)
-
-
-def effective_approval(given: str | None, snapshot: Snapshot, *, per_call: bool) -> ApprovalMode:
-    """Whether `execute_code` itself must be approved.
-
-    Raises:
-        InvalidSetting: A word the framework would take for "never".
-    """
-    mode = given or "never_require"
-    if mode not in ("always_require", "never_require"):
-        raise InvalidSetting(f"approval_mode is 'always_require' or 'never_require', not {mode!r}")
-    if unknown := [tool for tool in snapshot.tools if tool.approval_mode not in ("always_require", "never_require")]:
-        word = cast(Any, unknown[0]).approval_mode
-        raise InvalidSetting(f"the tool {unknown[0].name!r} has the unknown approval_mode {word!r}")
-    escalates = snapshot.needs_approval and not per_call
-    return "always_require" if mode == "always_require" or escalates else "never_require"
+    @spelled_out
+    def __init__(
+        self,
+        *,
+        backend: str = "wasm",
+        module: str | None = "python_guest.path",
+        module_path: str | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        settings = {"backend": backend, "module": module, "module_path": module_path}
+        super().__init__(settings=settings, type_check=False, **options)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, cast
 
 from pydantic_ai import CallToolsNode, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -14,41 +12,26 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from hatchway.adapters.pydantic_ai.deciding import code_mode_of, denied_inside
 from hatchway.adapters.pydantic_ai.desk import Desk
+from hatchway.adapters.pydantic_ai.settings import CodeModeSettings
 from hatchway.adapters.pydantic_ai.toolset import CodeModeToolset
-from hatchway.core.limits import Limits
-from hatchway.core.sandbox import CodeSandbox
-from hatchway.gate.rules import Rule
-
-if TYPE_CHECKING:
-    from hatchway.journal.store import Journal
 
 
 @dataclass(kw_only=True)
-class CodeModeCapability(AbstractCapability[AgentDepsT]):
+class CodeModeCapability(CodeModeSettings, AbstractCapability[AgentDepsT]):
     """Wraps all tools of an agent in a `CodeModeToolset`; the fields are the same.
 
     Beyond that, a `ToolDenied` for a paused action reaches the call inside the code, which learns the reason and can
     go on. Without the capability the framework drops the action; `decided` says it call by call.
     """
 
-    sandbox: CodeSandbox | str
-    tool_name: str = "execute_code"
-    limits: Limits | None = None
-    journal: str | PathLike[str] | Journal | None = None
-    rules: Sequence[Rule] = ()
-    type_check: bool = True
-    state: Literal["none", "run", "conversation"] = "none"
-    max_retries: int = 3
-    max_sessions: int = 16
     _desk: Desk | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.check()
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """The agent's tools, wrapped."""
-        made = CodeModeToolset(
-            toolset, sandbox=self.sandbox, tool_name=self.tool_name, limits=self.limits, journal=self.journal,
-            rules=self.rules, type_check=self.type_check, state=self.state, max_retries=self.max_retries,
-            max_sessions=self.max_sessions, desk=self._desk,
-        )  # fmt: skip
+        made = CodeModeToolset(toolset, **self.settings(), desk=self._desk)
         self._desk = made.desk  # kept warm from run to run
         return made
 

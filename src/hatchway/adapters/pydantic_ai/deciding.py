@@ -7,40 +7,20 @@ still run.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
+from hatchway.adapters.pause_tokens import Pause, nonce_of, read_token, token_of
 from hatchway.adapters.written_decisions import jsonable, read, written
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, as_decision
 from hatchway.core.errors import ApprovalRequired, CheckpointRefused
-from hatchway.core.signing import seal, unseal
 
-_CLAIMS = {"kind": "pydantic-ai"}
+KIND = "pydantic-ai"
+"""Of our tokens."""
 Answer = bool | Decision
 """What may be said of a call inside the code."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """A pause as a token tells it."""
-
-    run_id: str
-    nonce: str
-    """Stands for this pause and no other of the run."""
-    calls: tuple[str, ...]
-    """The ids of the calls that wait."""
-
-
-def nonce_of(paused: ApprovalRequired) -> str:
-    """What tells this pause from every other: the calls that wait in it, each of which is decided once."""
-    ids = [call.call_id for call in paused.pending]
-    return hashlib.sha256(json.dumps([paused.run_id, *sorted(ids)]).encode()).hexdigest()[:32]
 
 
 def request_metadata(paused: ApprovalRequired, asked: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
@@ -60,16 +40,14 @@ def request_metadata(paused: ApprovalRequired, asked: Mapping[str, Any], *, key:
         }
         for call in paused.pending
     ]
-    first, nonce = calls[0], nonce_of(paused)
-    token = {"run_id": paused.run_id, "nonce": nonce, "calls": [call["call_id"] for call in calls]}
-    sealed = seal(json.dumps(token).encode(), _CLAIMS, key=key)
+    first = calls[0]
     return {
         "code_mode": {
-            "checkpoint_data": b64encode(sealed).decode(),
+            "checkpoint_data": token_of(paused, kind=KIND, key=key),
             "tool_name": first["tool_name"],
             "tool_args": first["tool_args"],
             "run_id": paused.run_id,
-            "nonce": nonce,
+            "nonce": nonce_of(paused),
             "calls": calls,
         },
         "original_metadata": first["original_metadata"],
@@ -86,13 +64,7 @@ def pause_of(metadata: Any, *, key: bytes) -> Pause | None:
     told = code_mode_of(metadata)
     if told is None:
         return None
-    try:
-        sealed = b64decode(str(told.get("checkpoint_data", "")), validate=True)
-    except ValueError as e:
-        raise CheckpointRefused("it is not base64") from e
-    payload, _ = unseal(sealed, _CLAIMS, key=key)
-    token = json.loads(payload)
-    return Pause(run_id=token["run_id"], nonce=token["nonce"], calls=tuple(token["calls"]))
+    return read_token(str(told.get("checkpoint_data", "")), kind=KIND, key=key)
 
 
 def code_mode_of(metadata: Any) -> dict[str, Any] | None:

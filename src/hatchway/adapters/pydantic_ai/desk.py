@@ -7,43 +7,24 @@ import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike
-from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 from pydantic_ai.tools import ToolDefinition
 
+from hatchway.adapters.pause_tokens import is_unended
 from hatchway.adapters.pydantic_ai.offer import tools_of
+from hatchway.adapters.pydantic_ai.settings import CodeModeSettings
 from hatchway.core.decisions import Settlement
 from hatchway.core.errors import CodeExecutionError, CodeLimitError, CodeTimeoutError, UnknownRun
-from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
-from hatchway.core.sandbox import CodeSandbox
 from hatchway.core.signing import load_key
-from hatchway.gate.rules import Rule
 from hatchway.mode.kept_sessions import KeptSessions
 from hatchway.mode.mode import CodeMode
 from hatchway.mode.prompt import build_code_mode_prompt
 from hatchway.tools.stubs import render_stubs
 
-if TYPE_CHECKING:
-    from hatchway.journal.store import Journal
-
 MOST_MODES = 16
 """Sets of tools remembered per event loop."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the modes of a desk have in common; see `CodeModeToolset`."""
-
-    sandbox: CodeSandbox | str
-    limits: Limits | None
-    journal: str | PathLike[str] | Journal | None
-    rules: tuple[Rule, ...]
-    type_check: bool
-    state: Literal["none", "run", "conversation"]
-    max_sessions: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,7 +52,7 @@ class OpenMode:
 class Desk:
     """Finds the mode for a set of tools, or opens one."""
 
-    settings: Settings
+    settings: CodeModeSettings
     _open: WeakKeyDictionary[asyncio.AbstractEventLoop, list[OpenMode]] = field(
         default_factory=WeakKeyDictionary[asyncio.AbstractEventLoop, list[OpenMode]]
     )
@@ -131,8 +112,7 @@ class Desk:
         """Whether a run of exactly this code is paused or was cut short."""
         if self.settings.journal is None:
             return code in self._paused.values()
-        rows = await asyncio.to_thread(opened.mode.journal.runs)
-        return any(row.ending is None and row.head.code == code for row in rows)
+        return await asyncio.to_thread(is_unended, opened.mode.journal, code)
 
     async def aclose(self) -> None:
         """Close what this event loop has open; paused runs without a journal end."""
@@ -148,7 +128,7 @@ class Desk:
 
     async def _opened(self, definitions: Mapping[str, ToolDefinition]) -> OpenMode:
         settings = self.settings
-        told, sought = tools_of(definitions)
+        told, sought = await asyncio.to_thread(tools_of, definitions)  # a millisecond per tool
         mode = CodeMode(
             settings.sandbox,
             tools=[*told, *sought],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_ai import RunContext
 from pydantic_ai import ToolDenied as Denied
+from pydantic_ai.capabilities import AbstractCapability, CombinedCapability
 from pydantic_ai.exceptions import (
     ApprovalRequired,
     CallDeferred,
@@ -26,6 +27,15 @@ from hatchway.core.calls import CallContext
 from hatchway.core.decisions import AskFirst
 from hatchway.core.errors import ToolDenied, ToolError
 
+_IDLE = {
+    name: getattr(AbstractCapability, name)
+    for name in (
+        "before_tool_validate", "after_tool_validate", "wrap_tool_validate", "on_tool_validate_error",
+        "before_tool_execute", "after_tool_execute", "wrap_tool_execute", "on_tool_execute_error",
+        "handle_deferred_tool_calls",
+    )
+}  # fmt: skip
+"""The hooks of a tool call, as a capability has them that does nothing there."""
 _dispatch: ContextVar[Dispatch] = ContextVar("hatchway_pydantic_ai_dispatch")
 
 
@@ -83,10 +93,19 @@ def dispatched(
 ) -> Dispatch:
     """Make the calls of this task's action go out here."""
     root = ctx.root_capability if ctx.tool_manager is None else ctx.tool_manager.root_capability
+    if root is not None and not has_tool_hooks(root):
+        root = None  # passing each call through hooks that do nothing takes longer than the call
     manager = ToolManager[Any](toolset=toolset, root_capability=root, ctx=ctx, tools=dict(tools))
     dispatch = Dispatch(manager, ctx.tool_call_id or "code", asked)
     _dispatch.set(dispatch)
     return dispatch
+
+
+def has_tool_hooks(capability: AbstractCapability[Any]) -> bool:
+    """Whether a capability, or one it is combined of, does anything when a tool is called."""
+    if type(capability) is CombinedCapability:  # one derived from it may have hooks of its own
+        return any(has_tool_hooks(each) for each in cast(CombinedCapability[Any], capability).capabilities)
+    return any(getattr(getattr(capability, name), "__func__", None) is not idle for name, idle in _IDLE.items())
 
 
 def _problems(error: ValidationError) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired as AskPerson
@@ -14,27 +12,20 @@ from pydantic_ai.tools import AgentDepsT, ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
+from hatchway.adapters.pause_tokens import Pause, nonce_of
 from hatchway.adapters.pydantic_ai.answers import failed, returned
 from hatchway.adapters.pydantic_ai.deciding import (
-    Pause,
     asked_before,
     decisions_of,
-    nonce_of,
     pause_of,
     request_metadata,
 )
-from hatchway.adapters.pydantic_ai.desk import Desk, OpenMode, Settings
+from hatchway.adapters.pydantic_ai.desk import Desk, OpenMode
 from hatchway.adapters.pydantic_ai.nested import Dispatch, dispatched
 from hatchway.adapters.pydantic_ai.offer import Offer, offer
-from hatchway.core.errors import ApprovalRequired, HatchwayError, InvalidSetting
-from hatchway.core.limits import Limits
+from hatchway.adapters.pydantic_ai.settings import CodeModeSettings
+from hatchway.core.errors import ApprovalRequired, HatchwayError
 from hatchway.core.results import ExecutionResult
-from hatchway.core.sandbox import CodeSandbox
-from hatchway.gate.rules import Rule
-from hatchway.sandboxes.registry import sandbox_class
-
-if TYPE_CHECKING:
-    from hatchway.journal.store import Journal
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -55,7 +46,7 @@ class _CodeTool(ToolsetTool[AgentDepsT]):
 
 
 @dataclass
-class CodeModeToolset(WrapperToolset[AgentDepsT]):
+class CodeModeToolset(CodeModeSettings, WrapperToolset[AgentDepsT]):
     """Gives the model one tool that runs Python in a sandbox; the wrapped toolset's tools are functions there.
 
     Each call the code makes goes through the agent's tool manager: validation, `requires_approval` and every
@@ -64,39 +55,13 @@ class CodeModeToolset(WrapperToolset[AgentDepsT]):
     it, it is closed with the event loop.
     """
 
-    _: KW_ONLY
-    sandbox: CodeSandbox | str
-    """An instance, which stays the caller's to close, or a registered name."""
-    tool_name: str = "execute_code"
-    """What the model calls it."""
-    limits: Limits | None = None
-    """Of each action."""
-    journal: str | PathLike[str] | Journal | None = None
-    """Where paused actions are kept; None keeps them in this process."""
-    rules: Sequence[Rule] = ()
-    """Stored permissions, on top of what the agent's tools say."""
-    type_check: bool = True
-    """Check code before it runs, where the sandbox can and no state is kept."""
-    state: Literal["none", "run", "conversation"] = "none"
-    """How long names persist: for one action, one run of the agent, or one conversation."""
-    max_retries: int = 3
-    """Times in a row the model may correct code that failed."""
-    max_sessions: int = 16
-    """Interpreters kept at one time; past that the one used longest ago is closed."""
-    desk: Desk | None = field(default=None, repr=False)
+    desk: Desk | None = field(default=None, repr=False, kw_only=True)
     """What copies of this toolset share; made by the first."""
 
     def __post_init__(self) -> None:
-        if self.state not in ("none", "run", "conversation"):
-            raise InvalidSetting(f"state is 'none', 'run' or 'conversation', not {self.state!r}")
-        if isinstance(self.sandbox, str) and self.sandbox != "auto":
-            sandbox_class(self.sandbox)  # a name nobody knows, or a package that is missing, is told now
         if self.desk is None:
-            settings = Settings(
-                sandbox=self.sandbox, limits=self.limits, journal=self.journal, rules=tuple(self.rules),
-                type_check=self.type_check, state=self.state, max_sessions=self.max_sessions,
-            )  # fmt: skip
-            self.desk = Desk(settings)
+            self.check()
+            self.desk = Desk(CodeModeSettings(**self.settings()))
 
     async def aclose(self) -> None:
         """Close the sandbox of this event loop; actions paused without a journal end."""
