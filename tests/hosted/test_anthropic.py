@@ -1,14 +1,11 @@
 """Anthropic's code execution through the real SDK: blocks, streams, containers, files, errors."""
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
+from anthropic import Anthropic
 
 from hatchway import tool
 from hatchway.core.errors import (
@@ -16,22 +13,18 @@ from hatchway.core.errors import (
     CodeRuntimeError,
     CodeTimeoutError,
     InvalidSetting,
-    SandboxUnavailable,
-    TransportError,
 )
-from hatchway.core.events import AgentEvent, CodeExecutionOutput, RunFailed, ThoughtsChunk
-from hatchway.core.limits import Limits
+from hatchway.core.events import AgentEvent, ThoughtsChunk
 from hatchway.hosted import (
     AnthropicAdapter,
     AnthropicCodeExecutionTool,
     ContainerLost,
     HostedCodeChunk,
-    HostedReply,
     HostMount,
     UnknownItem,
 )
 from hatchway.testing import ScriptedVendor, VendorReply
-from hatchway.testing.vendor import sdk_client
+from hatchway.testing.vendor_client import asked
 from hatchway.testing.vendor_streams import streamed
 
 pytestmark = pytest.mark.anyio
@@ -69,18 +62,6 @@ def adapter(vendor: ScriptedVendor, **settings: Any) -> AnthropicAdapter:
     return AnthropicAdapter("claude-test", client=vendor.client(), **settings)
 
 
-async def asked(adapter: AnthropicAdapter, streams: bool, prompt: str = "go", **options: Any) -> HostedReply:
-    if not streams:
-        return await adapter.run(prompt, **options)
-    last: Any = None
-    events: AsyncGenerator[AgentEvent, None] = adapter.stream(prompt, **options)
-    async for event in events:
-        last = event
-    assert isinstance(last, CodeExecutionOutput), last
-    assert isinstance(last.result, HostedReply)
-    return last.result
-
-
 @both_ways
 async def test_a_whole_exchange_with_files(streams: bool, tmp_path: Path) -> None:
     edit = {"command": "create", "path": "a.txt", "file_text": "x"}
@@ -104,7 +85,7 @@ async def test_a_whole_exchange_with_files(streams: bool, tmp_path: Path) -> Non
         routes={"GET /v1/files/file_1": VendorReply(body={**metadata, "created_at": "2026-01-01T00:00:00Z"})},
     )
     async with adapter(vendor) as anthropic:
-        reply = await asked(anthropic, streams)
+        reply = await asked(anthropic, streams=streams)
         written = await anthropic.download_all(reply, tmp_path / "out")
     assert vendor.asked[0] == {
         "model": "claude-test",
@@ -198,7 +179,7 @@ async def test_a_paused_turn_is_taken_up_again(streams: bool) -> None:
     second = message(result("code_execution", ended("late\n")), text("two"))
     vendor = ScriptedVendor("anthropic", [first, second])
     async with adapter(vendor) as anthropic:
-        reply = await asked(anthropic, streams)
+        reply = await asked(anthropic, streams=streams)
     assert (reply.text, reply.stdout) == ("one two", "late\n")
     assert reply.codes[0].call.code == "x"
     assert [each["role"] for each in vendor.asked[1]["messages"]] == ["user", "assistant"]
@@ -209,7 +190,7 @@ async def test_a_paused_turn_is_taken_up_again(streams: bool) -> None:
 async def test_no_whole_answer(streams: bool, stop: str) -> None:
     async with adapter(ScriptedVendor("anthropic", [message(text("half"), stop=stop)])) as anthropic:
         with pytest.raises(AnswerWithheld, match=f"{stop}: half") as caught:
-            await asked(anthropic, streams)
+            await asked(anthropic, streams=streams)
     assert isinstance(caught.value, AssertionError)
 
 
@@ -241,9 +222,9 @@ async def test_a_container_that_is_gone_is_replaced_once(streams: bool, gone: Ve
     events: list[AgentEvent] = []
     async with adapter(vendor, tools=[code], allowed_host_roots=[tmp_path], on_event=events.append) as anthropic:
         session = anthropic.session()
-        await asked(anthropic, streams, session=session)
-        assert (await asked(anthropic, streams, session=session)).text == "again"
-        assert (await asked(anthropic, streams, session=session)).text == "and on"
+        await asked(anthropic, streams=streams, session=session)
+        assert (await asked(anthropic, streams=streams, session=session)).text == "again"
+        assert (await asked(anthropic, streams=streams, session=session)).text == "and on"
     assert [event.container_id for event in events if isinstance(event, ContainerLost)] == ["container_1"]
     assert [body.get("container") for body in vendor.asked] == [None, "container_1", None, "container_2"]
     uploads = [block["file_id"] for block in vendor.asked[0]["messages"][0]["content"] if "file_id" in block]
@@ -282,55 +263,20 @@ async def test_a_container_gone_while_its_code_waits_for_us() -> None:
 
 
 @both_ways
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(400, InvalidSetting), (401, SandboxUnavailable), (404, InvalidSetting), (429, SandboxUnavailable),
-     (500, SandboxUnavailable), (529, SandboxUnavailable)],
-)  # fmt: skip
-async def test_errors_of_the_vendor(streams: bool, status: int, kind: type[Exception]) -> None:
-    body = {"type": "error", "error": {"type": "some_error", "message": "no"}}
-    bad = VendorReply(status=status, body=body, headers={"retry-after": "0", "request-id": "r9"})
-    vendor = ScriptedVendor("anthropic", [bad] * 3)
-    async with adapter(vendor, retries=2) as anthropic:
-        with pytest.raises(kind, match=rf"anthropic: HTTP {status}: no \(request r9\)"):
-            await asked(anthropic, streams)
-    assert len(vendor.asked) == (3 if status in (429, 500, 529) else 1)
-
-
-@pytest.mark.parametrize("is_cut", [False, True], ids=["ended", "cut"])
-async def test_a_stream_that_breaks_off(is_cut: bool) -> None:
-    events = streamed("anthropic", message(text("hello"), text("x")))[:4]
-    vendor = ScriptedVendor("anthropic", [VendorReply(body=events, is_cut=is_cut), message(text("fine"))])
-    async with adapter(vendor, retries=2) as anthropic:
-        session = anthropic.session()
-        with pytest.raises(TransportError, match="stream"):
-            await asked(anthropic, True, session=session)
-        assert (await asked(anthropic, True, session=session)).text == "fine"
-
-
-async def test_an_error_within_a_stream() -> None:
-    events = [{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}]
-    vendor = ScriptedVendor("anthropic", [VendorReply(body=events), message(text("fine"))])
-    async with adapter(vendor) as anthropic:
-        with pytest.raises(SandboxUnavailable, match="Overloaded"):
-            await asked(anthropic, True)
-
-
-@both_ways
 async def test_kinds_that_did_not_exist_yesterday(streams: bool) -> None:
     new = {"type": "hologram", "beams": [1]}
     vendor = ScriptedVendor("anthropic", [message(new, text("x")), message(text("y"))])
     events: list[AgentEvent] = []
     async with adapter(vendor, on_event=events.append) as anthropic:
         with pytest.warns(UserWarning, match="anthropic sent 'hologram'"):
-            reply = await asked(anthropic, streams)
-        await asked(anthropic, streams, session=reply.session)
+            reply = await asked(anthropic, streams=streams)
+        await asked(anthropic, streams=streams, session=reply.session)
     assert [event.kind for event in events if isinstance(event, UnknownItem)] == ["hologram"]
     assert vendor.asked[1]["messages"][1]["content"][0] == new
     odd = [{"type": "beam_event"}, *streamed("anthropic", message(text("x")))]
     odd.insert(4, {"type": "content_block_delta", "index": 0, "delta": {"type": "beam_delta"}})
     async with adapter(ScriptedVendor("anthropic", [VendorReply(body=odd)]), on_event=events.append) as anthropic:
-        assert (await asked(anthropic, True)).text == "x"
+        assert (await asked(anthropic, streams=True)).text == "x"
     assert [event.kind for event in events if isinstance(event, UnknownItem)][1:] == ["beam_event", "beam_delta"]
 
 
@@ -358,29 +304,3 @@ async def test_skills_schema_and_choice_in_the_request() -> None:
     assert body["tool_choice"] == {"type": "tool", "name": "code_execution"}
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": {"type": "object"}}}
     assert reply.output == {"a": 1}
-
-
-async def test_the_deadline_in_the_midst_of_a_stream() -> None:
-    async def half(request: Any) -> Any:
-        async def body() -> AsyncGenerator[bytes, None]:
-            for event in streamed("anthropic", message(text("x")))[:4]:
-                yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-            await asyncio.Event().wait()
-
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body())
-
-    client = AsyncAnthropic(api_key="k", http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(half)))
-    async with AnthropicAdapter("m", client=client, limits=Limits(wall_seconds=2.0)) as anthropic:
-        told = [event async for event in anthropic.stream("go")]
-    assert isinstance(told[-1], RunFailed)
-    assert isinstance(told[-1].error, CodeTimeoutError)
-
-
-async def test_against_a_server_on_loopback() -> None:
-    vendor = ScriptedVendor("anthropic", [message(text("whole")), message(text("streamed"))])
-    with vendor.serve() as address:
-        client = sdk_client("anthropic", address)
-        async with AnthropicAdapter("m", client=client, tools=[AnthropicCodeExecutionTool()]) as anthropic:
-            assert (await asked(anthropic, False)).text == "whole"
-            assert (await asked(anthropic, True)).text == "streamed"
-        await client.close()

@@ -1,16 +1,10 @@
 """Gemini's code execution through the real SDK: parts, outcomes, pictures, streams, errors."""
 
-import asyncio
 import base64
-import json
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-from google import genai
-from google.genai import types
 
 from hatchway.core.errors import (
     AnswerWithheld,
@@ -18,26 +12,21 @@ from hatchway.core.errors import (
     CodeTimeoutError,
     InvalidSetting,
     SandboxCrashed,
-    SandboxUnavailable,
     TransportError,
 )
-from hatchway.core.events import AgentEvent, CodeExecutionDisplay, CodeExecutionOutput, RunFailed
-from hatchway.core.limits import Limits
+from hatchway.core.events import AgentEvent, CodeExecutionDisplay
 from hatchway.hosted import (
     FileRef,
     GeminiAdapter,
     GeminiCodeExecutionTool,
     HostedCodeChunk,
     HostedCodeEnded,
-    HostedReply,
     HostMount,
-    UnknownItem,
 )
 from hatchway.hosted.gemini.interactions import read_steps
 from hatchway.hosted.gemini.reading import read_codes
 from hatchway.testing import ScriptedVendor, VendorReply
-from hatchway.testing.vendor import sdk_client
-from hatchway.testing.vendor_streams import streamed
+from hatchway.testing.vendor_client import asked
 
 pytestmark = pytest.mark.anyio
 both_ways = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
@@ -63,18 +52,6 @@ def adapter(vendor: ScriptedVendor, **settings: Any) -> GeminiAdapter:
     return GeminiAdapter("g-test", client=vendor.client(), **settings)
 
 
-async def asked(adapter: GeminiAdapter, streams: bool, prompt: str = "go", **options: Any) -> HostedReply:
-    if not streams:
-        return await adapter.run(prompt, **options)
-    last: Any = None
-    events: AsyncGenerator[AgentEvent, None] = adapter.stream(prompt, **options)
-    async for event in events:
-        last = event
-    assert isinstance(last, CodeExecutionOutput), last
-    assert isinstance(last.result, HostedReply)
-    return last.result
-
-
 @both_ways
 async def test_a_whole_exchange_with_pictures(streams: bool) -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(PNG).decode()}}
@@ -90,8 +67,8 @@ async def test_a_whole_exchange_with_pictures(streams: bool) -> None:
     vendor = ScriptedVendor("gemini", [response(*parts), response({"text": "more"})])
     events: list[AgentEvent] = []
     async with adapter(vendor, on_event=events.append, max_output_tokens=50, instructions="Be brief.") as gemini:
-        reply = await asked(gemini, streams, output_schema=None)
-        await asked(gemini, streams, session=reply.session)
+        reply = await asked(gemini, streams=streams, output_schema=None)
+        await asked(gemini, streams=streams, session=reply.session)
     assert vendor.asked[0] == {
         "contents": [{"role": "user", "parts": [{"text": "go"}]}],
         "tools": [{"codeExecution": {}}],
@@ -125,7 +102,7 @@ async def test_a_whole_exchange_with_pictures(streams: bool) -> None:
 async def test_every_outcome(streams: bool, outcome: str, status: str) -> None:
     vendor = ScriptedVendor("gemini", [response(code("x"), result("out", outcome), {"text": "a"})])
     async with adapter(vendor) as gemini:
-        reply = await asked(gemini, streams)
+        reply = await asked(gemini, streams=streams)
     (ran,) = reply.codes
     assert (ran.status, ran.text, ran.exit_code) == (status, "out", None)
     if status == "timeout":
@@ -149,7 +126,7 @@ def test_code_without_its_result_and_results_out_of_order() -> None:
 async def test_no_whole_answer(streams: bool, finish: str) -> None:
     async with adapter(ScriptedVendor("gemini", [response({"text": "half"}, finish=finish)])) as gemini:
         with pytest.raises(AnswerWithheld, match=f"gemini gave no whole answer: {finish}: half"):
-            await asked(gemini, streams)
+            await asked(gemini, streams=streams)
 
 
 @both_ways
@@ -157,57 +134,10 @@ async def test_a_prompt_that_is_blocked(streams: bool) -> None:
     blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "r"}
     async with adapter(ScriptedVendor("gemini", [blocked])) as gemini:
         with pytest.raises(AnswerWithheld, match="SAFETY"):
-            await asked(gemini, streams)
+            await asked(gemini, streams=streams)
     async with adapter(ScriptedVendor("gemini", [{"responseId": "r"}])) as gemini:
         with pytest.raises((SandboxCrashed, TransportError)):
-            await asked(gemini, streams)
-
-
-@both_ways
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(400, InvalidSetting), (403, SandboxUnavailable), (404, InvalidSetting), (429, SandboxUnavailable),
-     (500, SandboxUnavailable)],
-)  # fmt: skip
-async def test_errors_of_the_vendor(streams: bool, status: int, kind: type[Exception]) -> None:
-    body = {"error": {"code": status, "message": "no", "status": "X"}}
-    bad = VendorReply(status=status, body=body, headers={"retry-after": "0", "x-request-id": "r9"})
-    vendor = ScriptedVendor("gemini", [bad] * 3)
-    async with adapter(vendor, retries=2) as gemini:
-        with pytest.raises(kind, match=rf"gemini: HTTP {status}: no \(request r9\)"):
-            await asked(gemini, streams)
-    assert len(vendor.asked) == (3 if status in (429, 500) else 1)
-
-
-@pytest.mark.parametrize("is_cut", [False, True], ids=["ended", "cut"])
-async def test_a_stream_that_breaks_off(is_cut: bool) -> None:
-    events = streamed("gemini", response({"text": "a"}, {"text": "b"}))[:1]
-    vendor = ScriptedVendor("gemini", [VendorReply(body=events, is_cut=is_cut), response({"text": "fine"})])
-    async with adapter(vendor, retries=2) as gemini:
-        session = gemini.session()
-        with pytest.raises(TransportError, match="stream"):
-            await asked(gemini, True, session=session)
-        assert session.history == []
-        assert (await asked(gemini, True, session=session)).text == "fine"
-
-
-async def test_parts_that_did_not_exist_yesterday() -> None:
-    new = {"hologram": {"beams": [1]}}
-    vendor = ScriptedVendor("gemini", [response(new, {"text": "x"}), response({"text": "y"})])
-    events: list[AgentEvent] = []
-    async with adapter(vendor, on_event=events.append) as gemini:
-        with pytest.warns(UserWarning, match="gemini sent 'hologram'"):
-            reply = await gemini.run("go")
-        await gemini.run("more", session=reply.session)
-    assert vendor.asked[1]["contents"][1]["parts"][0] == new
-    assert [event.kind for event in events if isinstance(event, UnknownItem)] == ["hologram"]
-
-
-async def test_a_part_the_sdk_empties_in_a_stream_is_told() -> None:
-    vendor = ScriptedVendor("gemini", [response({"hologram": {}}, {"text": "x"})])
-    async with adapter(vendor) as gemini:
-        with pytest.warns(UserWarning, match="gemini sent 'part without content'"):
-            assert (await asked(gemini, True)).text == "x"
+            await asked(gemini, streams=streams)
 
 
 async def test_files_go_along_in_the_request(tmp_path: Path) -> None:
@@ -237,32 +167,6 @@ async def test_structured_output_and_choices() -> None:
         GeminiAdapter("m", client=object())
     with pytest.raises(InvalidSetting, match="runs at gemini"):
         GeminiCodeExecutionTool(provider="openai")
-
-
-async def test_the_deadline_in_the_midst_of_a_stream() -> None:
-    async def half(request: Any) -> Any:
-        async def body() -> AsyncGenerator[bytes, None]:
-            yield f"data: {json.dumps(streamed('gemini', response({'text': 'a'}, {'text': 'b'}))[0])}\n\n".encode()
-            await asyncio.Event().wait()
-
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body())
-
-    http = httpx2.AsyncClient(transport=httpx2.MockTransport(half))
-    client = genai.Client(api_key="k", http_options=types.HttpOptions(httpx_async_client=http))
-    async with GeminiAdapter("m", client=client, limits=Limits(wall_seconds=2.0)) as gemini:
-        told = [event async for event in gemini.stream("go")]
-    assert isinstance(told[-1], RunFailed)
-    assert isinstance(told[-1].error, CodeTimeoutError)
-
-
-async def test_against_a_server_on_loopback() -> None:
-    vendor = ScriptedVendor("gemini", [response({"text": "whole"}), response({"text": "streamed"})])
-    with vendor.serve() as address:
-        client = sdk_client("gemini", address)
-        async with GeminiAdapter("m", client=client) as gemini:
-            assert (await asked(gemini, False)).text == "whole"
-            assert (await asked(gemini, True)).text == "streamed"
-        await client.aio.aclose()
 
 
 async def test_the_code_of_an_interaction() -> None:

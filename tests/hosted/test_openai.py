@@ -5,26 +5,23 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-from openai import AsyncOpenAI, OpenAI
+from openai import OpenAI
 
 from hatchway import CodeMode
 from hatchway.core.errors import (
     AnswerWithheld,
     CodeRuntimeError,
-    CodeTimeoutError,
     InvalidSetting,
     InvalidTool,
     SandboxCrashed,
     SandboxUnavailable,
     TransportError,
 )
-from hatchway.core.events import AgentEvent, CodeExecutionOutput, CodeExecutionOutputChunk, ResponseChunk, RunFailed
+from hatchway.core.events import AgentEvent, CodeExecutionOutput, CodeExecutionOutputChunk, ResponseChunk
 from hatchway.core.limits import Limits
 from hatchway.hosted import (
     AutoContainerConfig,
@@ -35,7 +32,6 @@ from hatchway.hosted import (
     HostedCodeChunk,
     HostedCodeEnded,
     HostedReply,
-    HostedRequestEnded,
     HostedSandbox,
     HostMount,
     NetworkPolicy,
@@ -49,8 +45,7 @@ from hatchway.hosted import (
     VfsPath,
 )
 from hatchway.testing import ScriptedVendor, VendorReply, VendorRequest
-from hatchway.testing.vendor import sdk_client
-from hatchway.testing.vendor_streams import streamed
+from hatchway.testing.vendor_client import asked
 
 pytestmark = pytest.mark.anyio
 PNG = base64.b64encode(b"\x89PNG....").decode()
@@ -83,19 +78,6 @@ def adapter(vendor: ScriptedVendor, **settings: Any) -> OpenAIAdapter:
     return OpenAIAdapter("gpt-test", client=vendor.client(), **settings)
 
 
-async def asked(adapter: OpenAIAdapter, streams: bool, prompt: str = "go", **options: Any) -> HostedReply:
-    """The reply, whole or streamed."""
-    if not streams:
-        return await adapter.run(prompt, **options)
-    last: Any = None
-    events: AsyncGenerator[AgentEvent, None] = adapter.stream(prompt, **options)
-    async for event in events:
-        last = event
-    assert isinstance(last, CodeExecutionOutput), last
-    assert isinstance(last.result, HostedReply)
-    return last.result
-
-
 both_ways = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 
 
@@ -110,7 +92,7 @@ async def test_a_whole_exchange_with_citations(streams: bool, tmp_path: Path) ->
     ]  # fmt: skip
     vendor = ScriptedVendor("openai", [response(*items)], files={"cfile_1": b"png", "cfile_2": b"csv"})
     async with adapter(vendor, max_output_tokens=99) as openai:
-        reply = await asked(openai, streams, tool_choice="code_interpreter")
+        reply = await asked(openai, streams=streams, tool_choice="code_interpreter")
         written = await openai.download_all(reply, tmp_path / "out")
     assert vendor.asked == [
         {
@@ -339,7 +321,7 @@ async def test_no_whole_answer(streams: bool, sent: Any, kind: type[Exception], 
     async with adapter(ScriptedVendor("openai", [sent])) as openai:
         session = openai.session()
         with pytest.raises(kind, match=words) as caught:
-            await asked(openai, streams, session=session)
+            await asked(openai, streams=streams, session=session)
     assert isinstance(caught.value, AssertionError) == (kind is AnswerWithheld)
     assert session.history == []
     assert not session.is_busy
@@ -365,9 +347,9 @@ async def test_a_container_that_is_gone_is_replaced_once(streams: bool, error: t
     events: list[AgentEvent] = []
     async with adapter(vendor, on_event=events.append) as openai:
         session = openai.session()
-        await asked(openai, streams, session=session)
-        assert (await asked(openai, streams, session=session)).text == "again"
-        assert (await asked(openai, streams, session=session)).text == "and on"
+        await asked(openai, streams=streams, session=session)
+        assert (await asked(openai, streams=streams, session=session)).text == "again"
+        assert (await asked(openai, streams=streams, session=session)).text == "and on"
     lost = [event for event in events if isinstance(event, ContainerLost)]
     assert [(event.container_id, message in event.reason) for event in lost] == [("cntr_a", True)]
     containers = [body["tools"][0]["container"] for body in vendor.asked]
@@ -394,51 +376,6 @@ async def test_a_container_gone_twice_is_an_error_and_the_session_stays_usable()
     assert containers == ["cntr_z", {"type": "auto", "memory_limit": "64g"}, {"type": "auto", "memory_limit": "64g"}]
 
 
-@both_ways
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(400, InvalidSetting), (401, SandboxUnavailable), (404, InvalidSetting), (429, SandboxUnavailable),
-     (500, SandboxUnavailable)],
-)  # fmt: skip
-async def test_errors_of_the_vendor(streams: bool, status: int, kind: type[Exception]) -> None:
-    bad = VendorReply(
-        status=status, body={"error": {"message": "no"}}, headers={"retry-after": "0", "x-request-id": "r9"}
-    )
-    vendor = ScriptedVendor("openai", [bad] * 3 + [response(said("x"))])
-    async with adapter(vendor, retries=2) as openai:
-        with pytest.raises(kind, match=rf"openai: HTTP {status}: .*no.*\(request r9\)"):
-            await asked(openai, streams)
-    assert len(vendor.asked) == (3 if status in (429, 500) else 1)
-
-
-@both_ways
-async def test_a_busy_vendor_is_asked_again(streams: bool) -> None:
-    busy = VendorReply(status=429, body={"error": {"message": "slow down"}}, headers={"retry-after": "0"})
-    vendor = ScriptedVendor("openai", [busy, busy, response(said("x"))])
-    events: list[AgentEvent] = []
-    async with adapter(vendor, retries=2, on_event=events.append) as openai:
-        assert (await asked(openai, streams)).text == "x"
-    (told,) = [event.telemetry for event in events if isinstance(event, HostedRequestEnded)]
-    assert told.attempts == 3
-
-
-@pytest.mark.parametrize("status", [400, 404, 429, 500])
-@pytest.mark.parametrize("place", ["POST /v1/files", "POST /v1/containers", "POST /v1/containers/[^/]+/files"])
-async def test_errors_while_files_are_brought(place: str, status: int, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    bad = VendorReply(status=status, body={"error": {"message": "no"}}, headers={"retry-after": "0"})
-    vendor = ScriptedVendor("openai", [response(said("x"))], routes={place: bad})
-    container = AutoContainerConfig(host_mounts=(HostMount(host_path="a.txt"),))
-    tools = [OpenAICodeInterpreterTool(container=container)]
-    async with adapter(vendor, tools=tools, allowed_host_roots=[tmp_path], retries=1) as openai:
-        session = openai.session()
-        kind = SandboxUnavailable if status in (429, 500) else InvalidSetting
-        with pytest.raises(kind, match=f"HTTP {status}: .*no"):
-            await openai.run("go", session=session)
-        vendor.routes.clear()
-        assert (await openai.run("go", session=session)).text == "x"
-
-
 @pytest.mark.parametrize("status", [404, 429, 500])
 async def test_errors_of_a_download(status: int) -> None:
     bad = VendorReply(status=status, body={"error": {"message": "Container is expired"}}, headers={"retry-after": "0"})
@@ -461,25 +398,6 @@ async def test_a_mount_into_a_container_that_is_gone(tmp_path: Path) -> None:
     assert vendor.asked[0]["tools"][0]["container"] == reply.container.id != "cntr_old"
 
 
-@pytest.mark.parametrize("is_cut", [False, True], ids=["ended", "cut"])
-async def test_a_stream_that_breaks_off(is_cut: bool) -> None:
-    events = streamed("openai", response(ran(), said("x")))[:5]
-    vendor = ScriptedVendor("openai", [VendorReply(body=events, is_cut=is_cut), response(said("fine"))])
-    async with adapter(vendor, retries=2) as openai:
-        session = openai.session()
-        with pytest.raises(TransportError, match="stream"):
-            await asked(openai, True, session=session)
-        assert session.history == []
-        assert (await asked(openai, True, session=session)).text == "fine"
-
-
-async def test_an_error_within_a_stream() -> None:
-    events = [{"type": "error", "code": "server_error", "message": "it burst", "sequence_number": 0}]
-    async with adapter(ScriptedVendor("openai", [VendorReply(body=events)])) as openai:
-        with pytest.raises(SandboxUnavailable, match="it burst"):
-            await asked(openai, True)
-
-
 @both_ways
 async def test_kinds_that_did_not_exist_yesterday_are_kept_and_told_once(streams: bool) -> None:
     new = {"type": "hologram_call", "id": "h", "beams": [1, {"a": None}]}
@@ -488,8 +406,8 @@ async def test_kinds_that_did_not_exist_yesterday_are_kept_and_told_once(streams
     events: list[AgentEvent] = []
     async with adapter(vendor, on_event=events.append) as openai:
         with pytest.warns(UserWarning, match="openai sent 'hologram_call': it is kept as it came"):
-            reply = await asked(openai, streams)
-        again = await asked(openai, streams, session=reply.session)  # a second warning would be an error
+            reply = await asked(openai, streams=streams)
+        again = await asked(openai, streams=streams, session=reply.session)  # a second warning would be an error
     assert [event.kind for event in events if isinstance(event, UnknownItem)] == ["hologram_call"] * 2
     assert reply.items[0] == again.items[0] == new
     assert vendor.asked[1]["input"][1] == new
@@ -510,37 +428,6 @@ async def test_rubbish_instead_of_a_response() -> None:
     assert len(reply.codes[0].logs or "") == 5_000_000
 
 
-async def test_the_deadline_passes_while_the_vendor_is_silent() -> None:
-    async def never(request: Any) -> Any:
-        await asyncio.Event().wait()
-
-    client = AsyncOpenAI(api_key="k", http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(never)))
-    async with OpenAIAdapter("m", client=client, limits=Limits(wall_seconds=0.05)) as openai:
-        with pytest.raises(CodeTimeoutError, match="openai was not done after"):
-            await openai.run("go")
-
-
-async def test_the_deadline_passes_in_the_midst_of_a_stream() -> None:
-    events = streamed("openai", response(ran("print(1)", "1\n"), said("x")))[:10]
-
-    async def half(request: Any) -> Any:
-        async def body() -> AsyncGenerator[bytes, None]:
-            for event in events:
-                yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-            await asyncio.Event().wait()
-
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body())
-
-    client = AsyncOpenAI(api_key="k", http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(half)))
-    async with OpenAIAdapter("m", client=client, limits=Limits(wall_seconds=2.0)) as openai:
-        session = openai.session()
-        told = [event async for event in openai.stream("go", session=session)]
-    assert isinstance(told[-1], RunFailed)
-    assert isinstance(told[-1].error, CodeTimeoutError)
-    assert told[-1].error.stdout == "1\n"
-    assert (session.history, session.is_busy) == ([], False)
-
-
 async def test_a_session_answers_one_request_at_a_time() -> None:
     async with adapter(ScriptedVendor("openai", [response(said("x"))])) as openai:
         session = openai.session()
@@ -551,16 +438,6 @@ async def test_a_session_answers_one_request_at_a_time() -> None:
             await openai.run("go", tool_choice="nothing_like_it")
 
 
-async def test_against_a_server_on_loopback() -> None:
-    vendor = ScriptedVendor("openai", [response(ran(), said("whole")), response(ran(), said("streamed"))])
-    with vendor.serve() as address:
-        client = sdk_client("openai", address)
-        async with OpenAIAdapter("m", client=client, tools=[OpenAICodeInterpreterTool()]) as openai:
-            assert (await asked(openai, False)).text == "whole"
-            assert (await asked(openai, True)).text == "streamed"
-        await client.close()
-
-
 async def test_two_requests_at_once_do_not_mix() -> None:
     def echo(request: VendorRequest) -> dict[str, Any]:
         return response(said(request.body["input"][0]["content"][0]["text"]))
@@ -568,7 +445,7 @@ async def test_two_requests_at_once_do_not_mix() -> None:
     vendor = ScriptedVendor("openai", [echo] * 8)
     events: list[AgentEvent] = []
     async with adapter(vendor, on_event=events.append) as openai:
-        replies = await asyncio.gather(*[asked(openai, number % 2 == 0, f"n{number}") for number in range(8)])
+        replies = await asyncio.gather(*[asked(openai, f"n{number}", streams=number % 2 == 0) for number in range(8)])
     assert [reply.text for reply in replies] == [f"n{number}" for number in range(8)]
     told = [event for event in events if isinstance(event, CodeExecutionOutput)]
     assert len({event.run_id for event in told}) == 8

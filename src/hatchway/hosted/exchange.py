@@ -125,12 +125,16 @@ class Exchange:
             return await self._vendor.send(request)
         fold, request_id = self._vendor.fold(), None
         self._has_begun = False
-        async with aclosing(self._vendor.stream(request)) as events:
-            async for event in events:
-                self._has_begun = True
-                request_id = event.pop("_request_id", request_id)
-                self._teller.live(fold.feed(event))
-        return Received(response=fold.response(), request_id=request_id)
+        try:
+            async with aclosing(self._vendor.stream(request)) as events:
+                async for event in events:
+                    self._has_begun = True
+                    request_id = event.pop("_request_id", request_id)
+                    self._teller.live(fold.feed(event))
+            return Received(response=fold.response(), request_id=request_id)
+        except BaseException:
+            self._teller.live(fold.rest())
+            raise
 
     async def _recover(self, failure: Failure) -> None:
         """The container is gone: history without it, for good, and another container."""

@@ -117,6 +117,10 @@ class Fold(ABC):
     def feed(self, event: Item) -> Sequence[AgentEvent | HostedCodeResult]:
         """Take the next event in; what it tells at once: chunks, and code that ended."""
 
+    def rest(self) -> Sequence[HostedCodeResult]:
+        """Of a stream that does not end: the code that ended, and was kept back to see what follows it."""
+        return ()
+
     @abstractmethod
     def response(self) -> Item:
         """The whole response, as if it had come at once.

@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from hatchway.testing.scripted import Reply, ScriptedModel, ScriptEnded
     from hatchway.testing.under_pytest import pytest_checks
     from hatchway.testing.vendor import ScriptedVendor, VendorReply, VendorRequest
+    from hatchway.testing.vendor_script import CallsTool, CodeEnded, RanCode, VendorSays
 
 __all__ = [
     "CHECKS",
     "Call",
+    "CallsTool",
     "Check",
     "CheckOutcome",
+    "CodeEnded",
     "ConformanceReport",
+    "RanCode",
     "Reply",
     "ScriptEnded",
     "ScriptedAgentModel",
@@ -27,6 +31,7 @@ __all__ = [
     "Thinking",
     "VendorReply",
     "VendorRequest",
+    "VendorSays",
     "pytest_checks",
     "run_check",
     "run_conformance",
@@ -39,6 +44,7 @@ _HOMES = {
     "scripted": ("Reply", "ScriptEnded", "ScriptedModel"),
     "under_pytest": ("pytest_checks",),
     "vendor": ("ScriptedVendor", "VendorReply", "VendorRequest"),
+    "vendor_script": ("CallsTool", "CodeEnded", "RanCode", "VendorSays"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

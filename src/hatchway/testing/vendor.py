@@ -9,13 +9,15 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mappi
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from hatchway.core.errors import InvalidSetting, MissingExtra
+from hatchway.core.errors import MissingExtra
+from hatchway.hosted.code import Provider
 from hatchway.hosted.wire import as_item
+from hatchway.testing.vendor_client import sdk_client
+from hatchway.testing.vendor_script import VendorSays
 from hatchway.testing.vendor_streams import streamed
 
-Provider = Literal["openai", "anthropic", "gemini"]
 _MODEL = re.compile(r"/(?:responses|messages)$|:(?:generateContent|streamGenerateContent)$")
 
 
@@ -42,8 +44,9 @@ class VendorRequest:
     headers: Mapping[str, str]
 
 
-Said = VendorReply | Mapping[str, Any] | list[Mapping[str, Any]] | Callable[[VendorRequest], Any]
-"""A whole response (streamed where a stream is asked for), the events of a stream, a reply, or what makes one."""
+Said = VendorSays | VendorReply | Mapping[str, Any] | list[Mapping[str, Any]] | Callable[[VendorRequest], Any]
+"""A whole response, in the words of all vendors or of this one (streamed where a stream is asked for); the events of a
+stream; a reply; or what makes one of these."""
 
 
 class ScriptedVendor:
@@ -70,6 +73,7 @@ class ScriptedVendor:
         self.routes = dict(routes or {})
         self.requests: list[VendorRequest] = []
         self._made = 0
+        self._names: dict[str, str] = {}
 
     @property
     def asked(self) -> list[Any]:
@@ -128,6 +132,9 @@ class ScriptedVendor:
             if file_id in self.files:
                 return VendorReply(body=self.files[file_id])
             return VendorReply(status=404, body={"error": {"message": f"no such file {file_id}"}})
+        if request.method == "GET" and (file_id := place.rpartition("/")[2]) in self.files:
+            told = {"id": file_id, "type": "file", "filename": self._names.get(file_id, ""), "mime_type": ""}
+            return VendorReply(body={**told, "size_bytes": 0, "created_at": "2026-01-01T00:00:00Z"})
         if place.endswith("/containers"):
             return VendorReply(body={"id": f"cntr_{self._made}", "object": "container", "name": "hatchway"})
         if "/containers/" in place and place.endswith("/files"):
@@ -140,6 +147,9 @@ class ScriptedVendor:
     def _as_reply(self, said: Said, request: VendorRequest) -> VendorReply:
         if callable(said):
             said = cast("Said", said(request))
+        if isinstance(said, VendorSays):
+            self._names |= said.files
+            said = said.response(self.provider)
         if isinstance(said, VendorReply):
             return said
         is_stream = request.path.endswith("streamGenerateContent") or as_item(request.body).get("stream") is True
@@ -161,34 +171,6 @@ class ScriptedVendor:
             raise httpx2.RemoteProtocolError("the peer closed the connection without finishing")
 
         return httpx2.Response(reply.status, headers=headers, content=cut())
-
-
-def sdk_client(provider: Provider, base_url: str, *, http_client: Any = None, **settings: Any) -> Any:
-    """A vendor's async client that speaks with another address.
-
-    Raises:
-        MissingExtra: The SDK is not installed.
-    """
-    try:
-        match provider:
-            case "openai":
-                from openai import AsyncOpenAI
-
-                return AsyncOpenAI(api_key="test", base_url=f"{base_url}/v1", http_client=http_client, **settings)
-            case "anthropic":
-                from anthropic import AsyncAnthropic
-
-                return AsyncAnthropic(api_key="test", base_url=base_url, http_client=http_client, **settings)
-            case "gemini":
-                from google import genai
-                from google.genai import types
-
-                options = types.HttpOptions(base_url=base_url, httpx_async_client=http_client, **settings)
-                return genai.Client(api_key="test", http_options=options)
-            case _:
-                raise InvalidSetting(f"a vendor is 'openai', 'anthropic' or 'gemini', not {provider!r}")
-    except ImportError as e:
-        raise MissingExtra(f"the SDK of {provider}", provider) from e
 
 
 def _content(provider: Provider, reply: VendorReply) -> tuple[bytes, str]:

@@ -64,7 +64,7 @@ class AnthropicCodeExecutionTool(ProviderTool[NoParams, CodeExecutionToolResult,
             raise InvalidSetting(f"version is one of {', '.join(VERSIONS)}, not {self.version!r}")
         if self.provider != "anthropic" or self.name != "code_execution":
             raise InvalidSetting("Anthropic's tool is named code_execution and runs at anthropic")
-        if self.container is not None and not self.container:
+        if self.container is not None and (not isinstance(self.container, str) or not self.container.strip()):
             raise InvalidSetting("a container is named by its id", hint="leave it out for a new one")
         if any(not isinstance(each, str) or not each for each in self.file_ids):
             raise InvalidSetting(f"file_ids are ids of uploaded files, not {self.file_ids}")

@@ -37,6 +37,10 @@ class GeminiFold(Fold):
             facts += _chunk(part)
         return facts
 
+    def rest(self) -> Sequence[HostedCodeResult]:
+        """Code that was waiting for pictures."""
+        return self._ended()
+
     def response(self) -> Item:
         """One response with all parts."""
         is_blocked = item_of(self._whole, "promptFeedback").get("blockReason")
