@@ -5,8 +5,6 @@ The vendor here says its lines from a script, under the real SDK, so this needs 
 """
 
 import asyncio
-import json
-from typing import Any
 
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -14,7 +12,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from hatchway.core.events import AgentEvent, RunStarted
 from hatchway.executors import LlmAgent
 from hatchway.hosted import code_tool
-from hatchway.testing import ScriptedVendor
+from hatchway.testing import CallsTool, CodeEnded, ScriptedVendor, VendorSays
 
 
 async def price(item: str) -> int:
@@ -22,24 +20,14 @@ async def price(item: str) -> int:
     return {"tea": 3, "cake": 5}[item]
 
 
-def response(*items: dict[str, Any]) -> dict[str, Any]:
-    usage = {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18}
-    return {"id": "resp", "model": "scripted", "status": "completed", "output": list(items), "usage": usage}
-
-
-def call(name: str, arguments: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"type": "function_call", "call_id": name, "name": name, "arguments": json.dumps(arguments), **more}
-
-
-CAKE = [{"type": "output_text", "text": "A cake costs 5 euro.", "annotations": []}]
-SAID = {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": CAKE}
-PROGRAM = {"type": "program", "call_id": "p", "code": "text(await price({item: 'cake'}))", "fingerprint": "f"}
+PROGRAM = "text(await price({item: 'cake'}))"  # at OpenAI, code that calls tools is JavaScript
+ACTION = "print(await price('cake'))"
 SCRIPTS = {
     "openai": [
-        response(PROGRAM, call("price", {"item": "cake"}, caller={"type": "program", "caller_id": "p"})),
-        response({"type": "program_output", "call_id": "p", "result": "5"}, SAID),
+        VendorSays(CallsTool("price", {"item": "cake"}, by=PROGRAM)),
+        VendorSays(CodeEnded("5"), "A cake costs 5 euro."),
     ],
-    "monty": [response(call("execute_code", {"code": "print(await price('cake'))"})), response(SAID)],
+    "monty": [VendorSays(CallsTool("execute_code", {"code": ACTION})), VendorSays("A cake costs 5 euro.")],
 }
 
 

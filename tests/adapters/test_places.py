@@ -25,51 +25,16 @@ from hatchway.adapters.agent_framework import JailExecuteCodeTool, code_tool
 from hatchway.adapters.google_adk import HatchwayCodeExecutor, code_executor
 from hatchway.adapters.pydantic_ai import CodeModeCapability, code_capability
 from hatchway.core.errors import InvalidSetting
-from hatchway.testing import ScriptedVendor
+from hatchway.testing import CallsTool, RanCode, ScriptedVendor, VendorSays
 
 pytestmark = pytest.mark.anyio
 CODE = "print(6 * 7)"
 
 
-def openai(*items: dict[str, Any]) -> dict[str, Any]:
-    base = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
-    rest = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
-    usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-    return {**base, **rest, "output": list(items), "usage": usage}
-
-
-def anthropic(*blocks: dict[str, Any]) -> dict[str, Any]:
-    base = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    return {**base, "content": list(blocks), "stop_reason": "end_turn", "usage": usage}
-
-
-def gemini(*parts: dict[str, Any]) -> dict[str, Any]:
-    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": "STOP", "index": 0}]}
-
-
-MESSAGE = {"type": "message", "id": "m", "role": "assistant", "status": "completed",
-           "content": [{"type": "output_text", "text": "42 it is", "annotations": []}]}  # fmt: skip
-RAN = {"type": "code_interpreter_call", "id": "ci", "code": CODE, "container_id": "k", "status": "completed",
-       "outputs": [{"type": "logs", "logs": "42\n"}]}  # fmt: skip
-CALLED = {"type": "function_call", "id": "f", "call_id": "c", "name": "execute_code", "status": "completed",
-          "arguments": json.dumps({"code": CODE})}  # fmt: skip
-USED = {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {"code": CODE}}
-RESULT = {"type": "code_execution_result", "stdout": "42\n", "stderr": "", "return_code": 0, "content": []}
-AT_VENDOR = {
-    "openai": openai(RAN, MESSAGE),
-    "anthropic": anthropic(
-        USED,
-        {"type": "code_execution_tool_result", "tool_use_id": "s", "content": RESULT},
-        {"type": "text", "text": "42 it is"},
-    ),
-    "gemini": gemini(
-        {"executableCode": {"code": CODE, "language": "PYTHON"}},
-        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}},
-        {"text": "42 it is"},
-    ),
-}
+AT_VENDOR = VendorSays(RanCode(CODE, "42\n"), "42 it is")
+CALLS = VendorSays(CallsTool("execute_code", {"code": CODE}, call_id="c"))
+ENDS = VendorSays("42 it is")
+VENDORS = ("openai", "anthropic", "gemini")
 
 
 def a_model(vendor: ScriptedVendor) -> Any:
@@ -84,8 +49,7 @@ def a_model(vendor: ScriptedVendor) -> Any:
 
 @pytest.mark.parametrize("where", ["openai", "anthropic", "gemini", "monty"])
 async def test_pydantic_ai(where: Any) -> None:
-    script = [AT_VENDOR[where]] if where in AT_VENDOR else [openai(CALLED), openai(MESSAGE)]
-    vendor = ScriptedVendor(where if where in AT_VENDOR else "openai", script)
+    vendor = ScriptedVendor(*((where, [AT_VENDOR]) if where in VENDORS else ("openai", [CALLS, ENDS])))
     capability = code_capability(where)
     result = await Agent(a_model(vendor), capabilities=[capability]).run("What is 6 * 7?")
     assert result.output == "42 it is"
@@ -114,7 +78,7 @@ async def test_pydantic_ai_with_what_does_not_fit() -> None:
 
 @pytest.mark.parametrize("where", ["openai", "monty"])
 async def test_agent_framework(where: str) -> None:
-    vendor = ScriptedVendor("openai", [AT_VENDOR["openai"]] if where == "openai" else [openai(CALLED), openai(MESSAGE)])
+    vendor = ScriptedVendor("openai", [AT_VENDOR] if where == "openai" else [CALLS, ENDS])
     client = OpenAIChatClient(model="m", async_client=vendor.client())
     agent = FrameworkAgent(client=client, tools=[code_tool(where, client=client)])
     reply = await agent.run("What is 6 * 7?")
@@ -138,10 +102,8 @@ def test_agent_framework_with_what_does_not_fit() -> None:
 
 @pytest.mark.parametrize("where", ["gemini", "monty"])
 async def test_google_adk(where: str) -> None:
-    fenced = gemini({"text": f"```python\n{CODE}\n```"})
-    vendor = ScriptedVendor(
-        "gemini", [AT_VENDOR["gemini"]] if where == "gemini" else [fenced, gemini({"text": "42 it is"})]
-    )
+    fenced = VendorSays(f"```python\n{CODE}\n```")
+    vendor = ScriptedVendor("gemini", [AT_VENDOR] if where == "gemini" else [fenced, ENDS])
 
     class Scripted(Gemini):
         @property

@@ -29,7 +29,7 @@ from hatchway.core.events import (
 from hatchway.executors import Conversation, ExecFile, LlmAgent, LocalCodeExecutor, Outcome
 from hatchway.hosted import ContainerLost, UploadProgress, code_tool
 from hatchway.sandboxes.registry import availability
-from hatchway.testing import ScriptedVendor, VendorReply
+from hatchway.testing import CallsTool, CodeEnded, RanCode, ScriptedVendor, VendorReply, VendorSays
 
 pytestmark = pytest.mark.anyio
 both_ways = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
@@ -53,69 +53,7 @@ def a_model(vendor: ScriptedVendor) -> Model:
             return GoogleModel("m", provider=GoogleProvider(client=client))
 
 
-def openai(*items: dict[str, Any]) -> dict[str, Any]:
-    base = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
-    usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
-    rest = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {**base, **rest, "output": list(items), "usage": usage}
-
-
-def anthropic(*blocks: dict[str, Any], stop: str = "end_turn") -> dict[str, Any]:
-    base = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
-    container = {"id": "container_1", "expires_at": "2030-01-01T00:00:00Z"}
-    usage = {"input_tokens": 5, "output_tokens": 2}
-    return {**base, "content": list(blocks), "stop_reason": stop, "container": container, "usage": usage}
-
-
-def gemini(*parts: dict[str, Any]) -> dict[str, Any]:
-    candidate = {"content": {"role": "model", "parts": list(parts)}, "finishReason": "STOP", "index": 0}
-    usage = {"promptTokenCount": 5, "candidatesTokenCount": 2}
-    return {"candidates": [candidate], "responseId": "r", "modelVersion": "m", "usageMetadata": usage}
-
-
-def said(provider: str, text: str, **part: Any) -> dict[str, Any]:
-    """A response that is an answer."""
-    if provider == "openai":
-        content = [{"type": "output_text", "text": text, "annotations": [], **part}]
-        return openai({"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content})
-    return anthropic({"type": "text", "text": text}) if provider == "anthropic" else gemini({"text": text})
-
-
-def wants_code(provider: str, code: str) -> dict[str, Any]:
-    """A response of a model that is offered `execute_code`."""
-    if provider == "openai":
-        call = {"type": "function_call", "id": "f", "call_id": "c", "name": "execute_code", "status": "completed"}
-        return openai({**call, "arguments": json.dumps({"code": code})})
-    if provider == "anthropic":
-        use = {"type": "tool_use", "id": "c", "name": "execute_code", "input": {"code": code}}
-        return anthropic(use, stop="tool_use")
-    return gemini({"functionCall": {"name": "execute_code", "args": {"code": code}}})
-
-
-def ran(provider: str, code: str, printed: str) -> list[dict[str, Any]]:
-    """What a vendor tells of code it ran itself."""
-    if provider == "openai":
-        told = {"type": "code_interpreter_call", "id": "ci", "code": code, "container_id": "k", "status": "completed"}
-        return [{**told, "outputs": [{"type": "logs", "logs": printed}]}]
-    if provider == "anthropic":
-        content = {"type": "code_execution_result", "stdout": printed, "stderr": "", "return_code": 0, "content": []}
-        return [
-            {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {"code": code}},
-            {"type": "code_execution_tool_result", "tool_use_id": "s", "content": content},
-        ]
-    return [
-        {"executableCode": {"code": code, "language": "PYTHON"}},
-        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": printed}},
-    ]
-
-
-def joined(provider: str, *parts: Any) -> dict[str, Any]:
-    """One response of these items and a last word."""
-    whole = said(provider, "42 it is")
-    place = {"openai": "output", "anthropic": "content"}.get(provider)
-    if place is not None:
-        return {**whole, place: [*parts, *whole[place]]}
-    return gemini(*parts, {"text": "42 it is"})
+ASKS = CallsTool("execute_code", {"code": "print(6 * 7)"})
 
 
 async def answered(agent: LlmAgent, streams: bool, events: list[AgentEvent], **options: Any) -> str:
@@ -134,8 +72,8 @@ async def test_one_word_moves_the_code(provider: Any, where: str, streams: bool)
     if where != "vendor" and availability(where).state != "usable":
         pytest.skip(f"{where}: {availability(where).reason}")
     scripts = {
-        "vendor": [joined(provider, *ran(provider, "print(6 * 7)", "42\n"))],
-        "here": [wants_code(provider, "print(6 * 7)"), said(provider, "42 it is")],
+        "vendor": [VendorSays(RanCode("print(6 * 7)", "42\n"), "42 it is")],
+        "here": [VendorSays(ASKS), VendorSays("42 it is")],
     }
     vendor = ScriptedVendor(provider, scripts.get(where, scripts["here"]))
     word = provider if where == "vendor" else where
@@ -158,15 +96,11 @@ async def test_one_word_moves_the_code(provider: Any, where: str, streams: bool)
 
 @pytest.mark.parametrize("where", ["openai", "monty"])
 async def test_the_code_calls_our_tools_there_as_here(where: str) -> None:
-    caller = {"type": "program", "caller_id": "p"}
-    call = {"type": "function_call", "call_id": "x", "name": "price", "arguments": '{"item": "tea"}'}
-    program = {"type": "program", "call_id": "p", "code": "text(await price({item: 'tea'}))", "fingerprint": "f"}
+    call = CallsTool("price", {"item": "tea"}, by="text(await price({item: 'tea'}))")
+    here = CallsTool("execute_code", {"code": "print(await price('tea'))"})
     scripts = {
-        "openai": [
-            openai(program, {**call, "caller": caller}),
-            joined("openai", {"type": "program_output", "call_id": "p", "result": "3", "status": "completed"}),
-        ],
-        "monty": [wants_code("openai", "print(await price('tea'))"), said("openai", "3")],
+        "openai": [VendorSays(call), VendorSays(CodeEnded("3"), "3 it is")],
+        "monty": [VendorSays(here), VendorSays("3 it is")],
     }
     vendor = ScriptedVendor("openai", scripts[where])
     events: list[AgentEvent] = []
@@ -190,12 +124,10 @@ async def test_calls_that_must_be_asked_for(where: str, approve: bool | None) ->
         paid.append(euro)
         return f"paid {euro}"
 
-    caller = {"type": "code_execution_20260120", "tool_id": "s"}
-    use = {"type": "tool_use", "id": "t", "name": "pay", "input": {"euro": 3}, "caller": caller}
-    begun, ended = ran("anthropic", "print(await pay(3))", "done\n")
+    call = CallsTool("pay", {"euro": 3}, by="print(await pay(3))")
     scripts = {
-        "anthropic": [anthropic(begun, use, stop="tool_use"), joined("anthropic", ended)],
-        "monty": [wants_code("anthropic", "print(pay(3))"), said("anthropic", "done")],
+        "anthropic": [VendorSays(call), VendorSays(CodeEnded("done\n"), "done")],
+        "monty": [VendorSays(CallsTool("execute_code", {"code": "print(pay(3))"})), VendorSays("done")],
     }
     vendor = ScriptedVendor("anthropic", scripts[where])
     code = code_tool(where, tools=[pay], approve=None if approve is None else lambda call: call.kwargs == {"euro": 3})
@@ -213,11 +145,8 @@ async def test_calls_that_must_be_asked_for(where: str, approve: bool | None) ->
 
 
 async def test_files_go_there_and_come_back() -> None:
-    cited = {"type": "container_file_citation", "container_id": "cntr_2", "file_id": "cf", "filename": "../../plot.png"}
-    code = {**ran("openai", "plot()", "drawn\n")[0], "container_id": "cntr_2"}
-    lost = {**cited, "file_id": "gone", "filename": "lost.csv"}
-    answer = said("openai", "here", annotations=[cited, lost])
-    vendor = ScriptedVendor("openai", [{**answer, "output": [code, *answer["output"]]}], files={"cf": b"png"})
+    ran = RanCode("plot()", "drawn\n", files={"cf": "../../plot.png", "gone": "lost.csv"})
+    vendor = ScriptedVendor("openai", [VendorSays(ran, "here")], files={"cf": b"png"})
     events: list[AgentEvent] = []
     async with LlmAgent("a", model=a_model(vendor), code="openai") as agent:
         given = [ExecFile(name="data.csv", content=b"1,2", mime_type="text/csv")]
@@ -227,12 +156,12 @@ async def test_files_go_there_and_come_back() -> None:
     assert getattr(turn.parts[1], "outcome", None) is Outcome.OutcomeUnspecified  # OpenAI does not say
     assert [event.name for event in events if isinstance(event, UploadProgress)] == ["data.csv"]
     assert "data.csv: /mnt/data/" in vendor.asked[0]["instructions"]
-    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (5, 2)
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (7, 3)
 
 
 async def test_a_conversation_goes_on_there_and_its_container_may_be_lost() -> None:
-    gone = VendorReply(status=404, body={"error": {"message": "Container k not found"}})
-    vendor = ScriptedVendor("openai", [joined("openai", *ran("openai", "x = 1", "")), gone, said("openai", "two")])
+    gone = VendorReply(status=404, body={"error": {"message": "Container cntr_1 not found"}})
+    vendor = ScriptedVendor("openai", [VendorSays(RanCode("x = 1"), "one"), gone, VendorSays("two")])
     events: list[AgentEvent] = []
     conversation = Conversation()
     async with LlmAgent("a", model=a_model(vendor), code="openai") as agent:
@@ -249,9 +178,7 @@ async def test_a_conversation_goes_on_there_and_its_container_may_be_lost() -> N
 
 @pytest.mark.parametrize("streams", [False, True])
 async def test_code_that_failed_there(streams: bool) -> None:
-    failed = {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": "ZeroDivisionError"}}
-    code = {"executableCode": {"code": "1/0", "language": "PYTHON"}}
-    vendor = ScriptedVendor("gemini", [joined("gemini", code, failed)])
+    vendor = ScriptedVendor("gemini", [VendorSays(RanCode("1/0", "ZeroDivisionError", failed=True), "oh")])
     events: list[AgentEvent] = []
     async with LlmAgent("a", model=a_model(vendor), code="gemini") as agent:
         await answered(agent, streams, events)
@@ -261,10 +188,8 @@ async def test_code_that_failed_there(streams: bool) -> None:
 
 
 async def test_answers_that_do_not_come() -> None:
-    filtered = {**openai(), "status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
-    call = {"type": "function_call", "call_id": "x", "name": "price", "arguments": '{"item": "tea"}'}
-    calls = [{**openai({**call, "call_id": str(number)}), "id": str(number)} for number in range(3)]
-    vendor = ScriptedVendor("openai", [filtered, *calls])
+    calls = [VendorSays(CallsTool("price", {"item": "tea"}, call_id=str(number))) for number in range(3)]
+    vendor = ScriptedVendor("openai", [VendorSays(stop="filtered"), *calls])
     code = code_tool("openai", tools=[price])
     async with LlmAgent("a", model=a_model(vendor), code=code, max_rounds=1) as agent:
         with pytest.raises(AnswerWithheld):
@@ -296,7 +221,7 @@ def test_models_and_places_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_settings_and_a_conversation_begun_elsewhere() -> None:
-    vendor = ScriptedVendor("gemini", [said("gemini", "x"), said("gemini", "y")])
+    vendor = ScriptedVendor("gemini", [VendorSays("x"), VendorSays("y")])
     settings: Any = {"max_tokens": 9, "top_p": 0.5}
     async with LlmAgent("a", model=a_model(vendor), code="gemini", model_settings=settings) as agent:
         await agent.run("go")
