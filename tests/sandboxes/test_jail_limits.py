@@ -139,6 +139,36 @@ async def test_open_files(jail: JailSandbox) -> None:
     assert error.message.endswith("OSError: [Errno 24] Too many open files: '/dev/null'")
 
 
+async def test_code_that_lowers_its_own_limit_is_held_to_the_next_action_too(jail: JailSandbox) -> None:
+    lower = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (60, 70))"
+    async with jail.session() as session:
+        await run(session, lower)
+        result = await run(session, "resource.getrlimit(resource.RLIMIT_NOFILE)", open_files=50)
+        assert result.output == (50, 70)
+        result = await run(session, "resource.getrlimit(resource.RLIMIT_NOFILE)", open_files=90)
+    assert result.output == (70, 70)
+
+
+@pytest.mark.parametrize("is_reaped", [True, False])
+async def test_cpu_of_descendants_is_told(jail: JailSandbox, is_reaped: bool) -> None:
+    code = f"""
+        import os, time
+        read, write = os.pipe()
+        if (pid := os.fork()) == 0:
+            if not {is_reaped} and os.fork():
+                os._exit(0)  # the other one is an orphan
+            while time.process_time() < 0.4: pass
+            os.write(write, b"x")
+            time.sleep(0 if {is_reaped} else 30)
+            os._exit(0)
+        os.read(read, 1)
+        os.waitpid(pid, 0)
+        None
+        """
+    result = await run(jail, code)
+    assert 0.3 < result.usage.cpu_seconds < 5
+
+
 async def test_file_bytes(jail: JailSandbox) -> None:
     error = await over(jail, "file_bytes", "open('f', 'wb').write(bytes(2 << 20))", file_bytes=MIB)
     assert error.message.endswith("OSError: [Errno 27] File too large")

@@ -65,6 +65,7 @@ async def run_program(
             _close(their_stdout, their_stderr)
         try:
             output = OutputPipes(stdout, stderr, limit=limits.output_bytes, on_output=on_output)
+            output.open()
             return await _watched(supervisor, died, output, deadline)
         finally:
             _close(stdout, stderr)

@@ -42,7 +42,7 @@ class GuestExecution(CallingExecution):
 
     Args:
         process: Where the guest runs.
-        channel: How to speak with it; what it says is taken from here on.
+        channel: How to speak with it.
         limits: What the action may take.
         tier: The wall around the process.
         is_session: The guest lives on when the action ends.
@@ -79,8 +79,6 @@ class GuestExecution(CallingExecution):
         self._output = OutputPipes(process.stdout_fd, process.stderr_fd, limit=limits.output_bytes, on_output=on_output)
         self._gallery = Gallery(limits)
         self._clock = WallClock(limits.wall_seconds, self._cpu_seconds, self._on_time_over)
-        process.watch(limits, self._on_death)
-        channel.listen(self._on_said)
 
     async def begin(self, origin: Origin) -> None:
         """Order the guest to run an action.
@@ -91,19 +89,30 @@ class GuestExecution(CallingExecution):
         self._origin, action = origin, origin.recording
         self._offered = action.functions
         try:
-            await self._channel.execute(
-                action.code,
-                action.functions,
-                action.inputs,
-                self._limits,
-                is_session=self._is_session,
-                again=origin.again(),
-            )
+            try:
+                sending = await self._channel.execute(
+                    action.code,
+                    action.functions,
+                    action.inputs,
+                    self._limits,
+                    is_session=self._is_session,
+                    again=origin.again(),
+                )
+            finally:
+                self._attend()
+            if sending is not None:
+                await asyncio.shield(sending)
         except TransportError:
             pass  # the guest is dead already; `next` tells how it died
         except BaseException as e:
             self._strike(CodeRuntimeError(f"the action could not be started: {e}"))
             raise
+
+    def _attend(self) -> None:
+        """Take in what happens from here on. After the order was sent: the guest is at work meanwhile."""
+        self._output.open()
+        self._process.watch(self._limits, self._on_death)
+        self._channel.listen(self._on_said)
 
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
         """As the contract says."""

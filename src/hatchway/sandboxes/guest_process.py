@@ -122,8 +122,8 @@ class GuestChannel(Protocol):
         *,
         is_session: bool,
         again: Again | None = None,
-    ) -> None:
-        """Order the guest to run an action."""
+    ) -> asyncio.Future[None] | None:
+        """Order the guest to run an action; None when all is written, else a future. Listened to only after this."""
         ...
 
     def answer(self, value: Any, call_id: str) -> asyncio.Future[None] | None:

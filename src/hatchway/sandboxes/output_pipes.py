@@ -28,17 +28,22 @@ class OutputPipes:
 
     def __init__(self, stdout_fd: int, stderr_fd: int, *, limit: int, on_output: OnOutput | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pipes = {
-            stdout_fd: _Pipe(stdout_fd, "stdout", limit, on_output),
-            stderr_fd: _Pipe(stderr_fd, "stderr", limit, on_output),
-        }
+        self._fds, self._limit, self._on_output = (stdout_fd, stderr_fd), limit, on_output
+        self._pipes: dict[int, _Pipe] = {}
         self._poll = select.poll()
+        self._open: set[int] = set()
+        self._is_closed = False
+
+    def open(self) -> None:
+        """Start reading."""
+        stdout_fd, stderr_fd = self._fds
+        self._pipes[stdout_fd] = _Pipe(stdout_fd, "stdout", self._limit, self._on_output)
+        self._pipes[stderr_fd] = _Pipe(stderr_fd, "stderr", self._limit, self._on_output)
         for fd, pipe in self._pipes.items():
             os.set_blocking(fd, False)
             self._poll.register(fd, select.POLLIN)
             self._loop.add_reader(fd, self._read, pipe)
-        self._open = set(self._pipes)
-        self._is_closed = False
+        self._open.update(self._pipes)
 
     def drain(self) -> None:
         """Take everything that was written until now."""

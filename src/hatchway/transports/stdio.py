@@ -107,8 +107,10 @@ class StdinStdoutTransport(CallbackTransport):
         is_session: bool,
         again: Again | None = None,
         config: TransportConfig | None = None,
-    ) -> None:
+    ) -> asyncio.Future[None] | None:
         """Order the guest to run an action; ids and answers count from nothing again.
+
+        None when all is written, else a future that is done when it is.
 
         Args:
             code: The action.
@@ -128,9 +130,7 @@ class StdinStdoutTransport(CallbackTransport):
         self.transcript.begin(order)
         self._value_bytes = limits.value_bytes
         self._opened().max_line = limits.value_bytes + SLACK
-        sending = self._opened().send(order)
-        if sending is not None:
-            await asyncio.shield(sending)
+        return self._opened().send(order)
 
     async def receive(self) -> Received:
         """As the contract says. Calls come in the order in which the guest made them; stale claims are left out."""

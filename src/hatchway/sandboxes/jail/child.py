@@ -15,6 +15,7 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.cgroups import Cgroup
+from hatchway.sandboxes.jail.cpu_time import CpuTime
 from hatchway.sandboxes.jail.egress import Egress, Gateway
 from hatchway.sandboxes.jail.launch import Quota
 from hatchway.sandboxes.jail.zygote import Slot, Zygote
@@ -48,6 +49,7 @@ class SealedProcess:
         self._death: Death | None = None
         self._on_death: Callable[[Death], None] | None = None
         self._gone: asyncio.Future[None] = zygote.loop.create_future()
+        self._cpu: CpuTime | None = None
         self._cpu_at_end = 0.0
         self._reason = ""
         self._is_over_memory = False
@@ -86,6 +88,8 @@ class SealedProcess:
         if self._death is not None:
             self._zygote.loop.call_soon(on_death, self._death)
             return
+        if self._cpu is not None:
+            self._cpu.open()
         if self._timer is None:
             self._timer = self._zygote.loop.call_later(LOOK_SECONDS, self._look)
 
@@ -103,16 +107,8 @@ class SealedProcess:
 
     def cpu_seconds(self) -> float:
         """As `GuestProcess` says."""
-        if self._death is not None or not self._pid:
-            return self._cpu_at_end
-        own = tree.stat(self._pid)
-        if own is None:
-            return self._cpu_at_end
-        ticks = own.own_ticks + own.reaped_ticks
-        if own.threads > 1 or tree.is_parent(self._pid) or tree.is_parent(self._init_pid):
-            below = [*tree.descendants(self._pid).values(), *tree.descendants(self._init_pid).values()]
-            ticks += sum(s.own_ticks + s.reaped_ticks for s in below)
-        self._cpu_at_end = ticks / tree.TICKS
+        if self._death is None and self._cpu is not None and (seconds := self._cpu.seconds()) is not None:
+            self._cpu_at_end = seconds
         return self._cpu_at_end
 
     def peak_memory(self) -> int:
@@ -163,6 +159,7 @@ class SealedProcess:
         given = dict(zip(told["fds"], fds, strict=True))
         self._init, self._guest = given["init"], given["guest"]
         self._init_pid, self._pid = _pid_of(self._init), _pid_of(self._guest)
+        self._cpu = CpuTime(self._pid, self._init_pid)
         self.output = OutputFolder(given["output"]) if "output" in given else None
         if self._egress is not None:
             self.gateway = self._egress.gateway(socket.socket(fileno=given["listener"]))
@@ -217,6 +214,8 @@ class SealedProcess:
     def _give_back(self) -> None:
         if self.gateway is not None:
             self.gateway.close()
+        if self._cpu is not None:
+            self._cpu.close()
         for fd in (self._init, self._guest):
             if fd >= 0:
                 os.close(fd)

@@ -50,13 +50,15 @@ class SideChannel:
         *,
         is_session: bool,
         again: messages.Again | None = None,
-    ) -> None:
+    ) -> asyncio.Future[None] | None:
         """As `StdinStdoutTransport.execute`."""
         config = await self._calls.start(functions)
         if self.transcript is not None:
             self.transcript.begin(messages.execute(code, functions, inputs, limits, is_session=is_session, again=again))
         self._do(self._receive_calls())
-        await self._channel.execute(code, functions, inputs, limits, is_session=is_session, again=again, config=config)
+        return await self._channel.execute(
+            code, functions, inputs, limits, is_session=is_session, again=again, config=config
+        )
 
     def answer(self, value: Any, call_id: str) -> asyncio.Future[None]:
         """As `StdinStdoutTransport.answer`."""

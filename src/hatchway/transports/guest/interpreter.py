@@ -48,7 +48,7 @@ class Interpreter:
         for _ in range(times):
             stage.order()
             order = exchange.next_request()
-            limits.rehearse()
+            limits.apply(order["limits"], keep_hard=True)
             exchange.send(self._end_of(order))
             told = stage.heard()
         stage.close()
@@ -216,7 +216,8 @@ class _Rehearsal:
     ORDER = (
         b'{"type":"execute","code":"def f(x): return x\\n[f(n)]","inputs":{"n":[1.5,"a",null]},'
         b'"functions":[{"name":"warm","is_async":false,"stub":""}],"stub_code":null,"env_vars":{},'
-        b'"limits":{"value_bytes":1000,"display_bytes":1000},"is_session":false,"seed":"00","clock":[]}\n'
+        b'"limits":{"value_bytes":1000,"memory_bytes":%d,"open_files":%d,"file_bytes":%d,"processes":1,'
+        b'"display_bytes":1000},"is_session":false,"seed":"00","clock":[]}\n' % (1 << 60, 1 << 60, 1 << 60)
     )
 
     def __init__(self):

@@ -6,38 +6,30 @@ import os
 import sys
 import threading
 
+try:
+    import resource
+except ImportError:  # not on every system
+    resource = None
+
 ROOM = 128 * 1024 * 1024  # address space that is no memory: thread stacks, maps of files, what the interpreter reserves
 SPARE = 16 * 1024 * 1024  # kept back so that a MemoryError can still be told
 
 _base = None
+_tops = {}
+"""The hard limits, as far as they were looked at: an action's start waits for each look."""
 
 
 def apply(limits, keep_hard):
     """Set the limits; with `keep_hard` a later action may have others."""
     global _base
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return
     if _base is None:
         _base = _address_space()
     space = _base + ROOM + int(limits["memory_bytes"])
-    _set(resource, resource.RLIMIT_AS, space, space + SPARE, keep_hard)
-    for name, value in (("RLIMIT_NOFILE", "open_files"), ("RLIMIT_FSIZE", "file_bytes")):
-        _set(resource, getattr(resource, name), int(limits[value]), int(limits[value]), keep_hard)
-
-
-def rehearse():
-    """Look at the address space while there is time, and set what is set already: nothing changes."""
-    global _base
-    try:
-        import resource
-    except ImportError:
-        return
-    if _base is None:
-        _base = _address_space()
-    for which in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE):
-        _set(resource, which, *resource.getrlimit(which), True)
+    _set(resource.RLIMIT_AS, space, space + SPARE, keep_hard)
+    _set(resource.RLIMIT_NOFILE, int(limits["open_files"]), int(limits["open_files"]), keep_hard)
+    _set(resource.RLIMIT_FSIZE, int(limits["file_bytes"]), int(limits["file_bytes"]), keep_hard)
 
 
 class TaskLimit:
@@ -82,17 +74,24 @@ def _children():
 
 def relax():
     """Open the spare room."""
+    if resource is None:
+        return
     try:
-        import resource
-
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-    except (ImportError, ValueError, OSError):
+    except (ValueError, OSError):
         pass
 
 
-def _set(resource, which, soft, hard, keep_hard):
-    top = resource.getrlimit(which)[1]
+def _set(which, soft, hard, keep_hard):
+    if _is_set(which, soft, hard, keep_hard) or _is_set(which, soft, hard, keep_hard):
+        return  # the second time for code that has lowered its hard limit since it was looked at
+
+
+def _is_set(which, soft, hard, keep_hard):
+    top = _tops.get(which)
+    if top is None:
+        top = _tops[which] = resource.getrlimit(which)[1]
     if keep_hard:
         hard = top
     elif top != resource.RLIM_INFINITY:
@@ -102,7 +101,10 @@ def _set(resource, which, soft, hard, keep_hard):
     try:
         resource.setrlimit(which, (soft, hard))
     except (ValueError, OSError):
-        pass  # a kernel without this limit, or one already lower
+        del _tops[which]  # or a kernel without this limit
+        return False
+    _tops[which] = hard
+    return True
 
 
 def _address_space():

@@ -24,9 +24,14 @@ class Stat(NamedTuple):
 def stat(pid: int) -> Stat | None:
     """What the kernel knows of a process; None when it is gone."""
     try:
-        fields = _text(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        return parsed(_text(f"/proc/{pid}/stat"))
     except OSError:
         return None
+
+
+def parsed(text: bytes) -> Stat:
+    """What a file /proc/<pid>/stat says."""
+    fields = text.rpartition(b")")[2].split()
     user, system, reaped_user, reaped_system = map(int, fields[11:15])
     return Stat(int(fields[1]), user + system, reaped_user + reaped_system, int(fields[17]), int(fields[21]) * PAGE)
 
@@ -44,10 +49,15 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def children_path(pid: int) -> str:
+    """The file with the children of the first thread of a process."""
+    return f"/proc/{pid}/task/{pid}/children"
+
+
 def is_parent(pid: int) -> bool:
     """Whether the first thread of a process has children; True where that cannot be told so easily."""
     try:
-        return bool(_text(f"/proc/{pid}/task/{pid}/children"))
+        return bool(_text(children_path(pid)))
     except OSError:
         return True
 
