@@ -81,7 +81,10 @@ class Config:
     def _system_prompt(self) -> str:
         """The template of the search mode, filled in, and what the workspace's AGENTS.md says."""
         text = files("hatchway.agent").joinpath("prompts", f"system-{self.tool_search}.md").read_text(encoding="utf-8")
-        parts = {"{working_dir}": str(self.working_dir), "{skills}": render_skills(self.skills_metadata)}
+        parts = {
+            "{working_dir}": str(self.working_dir),
+            "{skills}": render_skills(self.skills_metadata, self.working_dir),
+        }
         for mark, value in parts.items():
             before, _, after = text.partition(mark)
             text = f"{before}{value}{after}"

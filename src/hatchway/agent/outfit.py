@@ -28,7 +28,9 @@ from hatchway.mode.mode import CodeMode
 from hatchway.mode.prompt import build_code_mode_prompt
 from hatchway.mode.threads import ToolThreads
 from hatchway.sandboxes.registry import choose_auto, make_sandbox
+from hatchway.tools.apigen import write_sources
 from hatchway.tools.functions import Tool, as_tools
+from hatchway.tools.gentools import save_tool_tool
 from hatchway.tools.stubs import render_stubs
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ MORE_TOOLS = """
 # More functions are there, of these servers; find them with your tools `pytools_…`, and call them by their full name,
 # such as `server.function(argument=1)`.
 """
+SAVE_TOOL = "save_tool"
 _log = logging.getLogger("hatchway")
 
 
@@ -96,6 +99,8 @@ class Outfit:
         """
         sandbox = await self._sandbox(closing)
         own = as_tools(self.tools)
+        if SAVE_TOOL not in own:
+            own = {**own, SAVE_TOOL: save_tool_tool(self.working_dir)}
         mode = CodeMode(
             sandbox,
             tools=own.values(),
@@ -111,6 +116,9 @@ class Outfit:
         threads = ToolThreads()
         closing.callback(threads.close)
         found = {name: tool for name, tool in mode.tools.items() if name not in own}
+        if self.ptc_servers:  # what is saved in gentools imports them from there
+            spaces = {name.partition(".")[0] for name in found if "." in name}
+            await asyncio.to_thread(write_sources, found.values(), spaces, self.working_dir)
         tools = [*self._own_tools(found, closing), *await self._server_tools(closing)]
         stubs = [render_stubs(own.values(), "declared"), *([MORE_TOOLS] if found else [])]
         about = build_code_mode_prompt(signatures=stubs, constraints=mode.sandbox.constraints)

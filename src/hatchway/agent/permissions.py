@@ -132,8 +132,10 @@ class PermissionManager:
         return any(rule.effect == "deny" and rule.may_match(tool_name, args) for rule in self._file.rules)
 
     def _is_own_business(self, tool_name: str, args: Mapping[str, Any]) -> bool:
-        """Plans, which the agent may always write and read, and skills, which it may read."""
-        inside = {"plans", "skills"} if tool_name in READS else {"plans"} if tool_name in WRITES else set[str]()
+        """Plans, which the agent may always write and read; skills and large results, which it may read."""
+        inside = (
+            {"plans", "skills", "results"} if tool_name in READS else {"plans"} if tool_name in WRITES else set[str]()
+        )
         paths = paths_of(args.get("path")) if inside else None
         return bool(paths) and all(self._part(path) in inside for path in paths or ())
 

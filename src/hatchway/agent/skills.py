@@ -88,10 +88,14 @@ def read_skill(path: Path) -> SkillMetadata:
     )
 
 
-def render_skills(skills: Sequence[SkillMetadata]) -> str:
-    """The skills as a system prompt lists them; the same bytes for the same skills."""
-    lines = [f"- `{skill.name}`: {skill.description} (`{skill.path}`)" for skill in skills]
+def render_skills(skills: Sequence[SkillMetadata], working_dir: Path) -> str:
+    """The skills as a system prompt lists them, by their files in the workspace; the same bytes for the same skills."""
+    lines = [f"- `{skill.name}`: {skill.description} (`{_near(skill.path, working_dir)}`)" for skill in skills]
     return "\n".join(lines) or "There are none."
+
+
+def _near(path: Path, working_dir: Path) -> Path:
+    return path.relative_to(working_dir) if path.is_relative_to(working_dir) else path
 
 
 def _text(path: Path, most: int) -> str:

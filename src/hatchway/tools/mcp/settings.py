@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from hatchway.core.decisions import Approval
 from hatchway.core.errors import InvalidSetting
@@ -57,8 +57,8 @@ class _Entry(_Settings):
     """Seconds the server may take to start and to list its tools."""
     include: tuple[str, ...] = ()
     """Patterns of its tools' names; none is all of them."""
-    exclude: tuple[str, ...] = ()
-    """Patterns of tools that are not offered."""
+    exclude: Annotated[tuple[str, ...], Field(validation_alias=AliasChoices("exclude", "excluded_tools"))] = ()
+    """Patterns of tools that are not offered; `excluded_tools` is another word for it."""
     optional: bool = False
     """Whether to go on without it when it cannot be reached."""
     disabled: bool = False
