@@ -60,7 +60,8 @@ class Compaction:
     async def _compact(self, history: History, replies: Replies, usage: Usage) -> bool:
         """Whether there was something to sum up."""
         before = max(usage.context_tokens, tokens_of(history.messages))
-        behind, kept = _split(history.messages, int(KEPT * self._most))
+        told = tokens_of(history.messages)
+        behind, kept = _split(history.messages, min(int(KEPT * self._most), told // 2))
         if not behind:
             return False
         summary = await self._summary(behind, replies, usage)

@@ -39,7 +39,7 @@ def value_told(call: ToolCallPart, value: Any, large: LargeResults) -> ToolRetur
     parts: list[Any] = cast(list[Any], value) if isinstance(value, list) else [value]
     pictures = [_picture(part) for part in parts if _is_picture(part)]
     rest = [part for part in parts if not _is_picture(part)]
-    plain: Any = value if not pictures else rest[0] if len(rest) == 1 else rest
+    plain = cast(Any, value if not pictures else rest[0] if len(rest) == 1 else rest)
     text = "" if pictures and not rest else large.shortened(plain if isinstance(plain, str) else as_text(plain), "tool")
     content: Any = [*([text] if text else []), *pictures] if pictures else text
     return ToolReturnPart(call.tool_name, content, call.tool_call_id)
