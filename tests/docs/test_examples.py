@@ -53,6 +53,7 @@ PRINTS = {
         "display-1.svg: bars of tea, cake (image/svg+xml, 119 bytes)\n"
         "display-2.svg: bars of milk (image/svg+xml, 82 bytes)\n"
     ),
+    "agent_framework_agent.py": "ada stays: ToolDenied: a friend\nmallory is gone\n",
     "pydantic_ai_agent.py": "ada stays: a friend\nmallory is gone\n",
     "pull_loop.py": (
         "call:   add (20, 22)\ncall:   add ('one', 'two')\nstdout: caught: add takes numbers\noutput: 42\n"

@@ -37,7 +37,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["code"],
 }
 UNTOLD = "per_call_approval of a tool that stands alone needs the tool's middleware on the agent"
-_call_id: ContextVar[str] = ContextVar("hatchway_execute_code_call_id", default="")
+_invocation: ContextVar[Invocation] = ContextVar("hatchway_execute_code_invocation")
 
 
 class Approvals(FunctionMiddleware):
@@ -48,6 +48,15 @@ class Approvals(FunctionMiddleware):
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Go on."""
         await call_next()
+
+
+@dataclass(slots=True)
+class Invocation:
+    """One invocation of a tool, which its inside fills in."""
+
+    call_id: str
+    request: Content | None = None
+    """What is asked, when the code waits: raised once the tool is left, for to wait is not to fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +99,26 @@ class CodeTool(FunctionTool):
         self._pauses, self._middleware = pauses, middleware
 
     async def invoke(self, **given: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """As `FunctionTool.invoke`; the id of the call is kept for the calls inside it."""
-        token = _call_id.set(given.get("tool_call_id") or "")
+        """As `FunctionTool.invoke`; the id of the call is kept for the calls inside it.
+
+        Raises:
+            UserInputRequiredException: The code waits for a person.
+        """
+        invocation = Invocation(given.get("tool_call_id") or "")
+        token = _invocation.set(invocation)
         try:
-            return await super().invoke(**given)
+            result = await super().invoke(**given)
         finally:
-            _call_id.reset(token)
+            _invocation.reset(token)
+        if invocation.request is not None:
+            raise UserInputRequiredException(contents=[invocation.request])
+        return result
 
     async def _execute(self, code: str, ctx: FunctionInvocationContext) -> list[Content]:
+        invocation = _invocation.get()
         serving = Serving(
-            call_id=_call_id.get(),
-            occurrence=str(ctx.metadata.get("function_call_occurrence_id") or _call_id.get()),
+            call_id=invocation.call_id,
+            occurrence=str(ctx.metadata.get("function_call_occurrence_id") or invocation.call_id),
             code=code,
             session=ctx.session,
             approval=ctx.metadata.get("approval_response"),
@@ -111,6 +129,11 @@ class CodeTool(FunctionTool):
             async with self._environments.use(self._snapshot) as environment:
                 self._dispatch(environment, serving.call_id, ctx).use()
                 result = await self._run(environment, serving)
+        except ApprovalRequired as paused:
+            invocation.request = self._pauses.request(
+                paused, call_id=serving.call_id, occurrence=serving.occurrence, code=code, session=ctx.session
+            )
+            return []
         except HatchwayError as e:
             self._pauses.ended(serving.occurrence, ctx.session)
             return failure_contents(e, self._form)
@@ -141,17 +164,7 @@ class CodeTool(FunctionTool):
             return await (environment.mode.run(serving.code) if found is None else self._gone_on(environment, *found))
         except ApprovalRequired as paused:
             self._environments.waits(paused.run_id, environment, serving.code)
-            raise UserInputRequiredException(
-                contents=[
-                    self._pauses.request(
-                        paused,
-                        call_id=serving.call_id,
-                        occurrence=serving.occurrence,
-                        code=serving.code,
-                        session=serving.session,
-                    )
-                ]
-            ) from None
+            raise
 
     async def _gone_on(self, environment: Environment, pause: Pause, told: Mapping[str, Any]) -> ExecutionResult:
         """Settle the calls of a pause and go on; what was settled already is not settled again."""
