@@ -1,6 +1,7 @@
 """Gemini's code execution through the real SDK: parts, outcomes, pictures, streams, errors."""
 
 import base64
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,18 @@ from hatchway.core.errors import (
     TransportError,
 )
 from hatchway.core.events import AgentEvent, CodeExecutionDisplay
+from hatchway.core.results import ExecFile
 from hatchway.hosted import (
+    DomainSecret,
     FileRef,
     GeminiAdapter,
     GeminiCodeExecutionTool,
     HostedCodeChunk,
     HostedCodeEnded,
     HostMount,
+    NetworkPolicy,
 )
+from hatchway.hosted.gemini.environments import GeminiEnvironments
 from hatchway.hosted.gemini.interactions import read_steps
 from hatchway.hosted.gemini.reading import read_codes
 from hatchway.testing import ScriptedVendor, VendorReply
@@ -198,3 +203,48 @@ async def test_the_code_of_an_interaction() -> None:
             ("c", "interrupted", ""),
         ]
         assert found[0].opaque == {"call_signature": "AAEC", "result_signature": "AAED"}
+
+
+async def test_environments_are_made_looked_into_and_deleted(tmp_path: Path) -> None:
+    active = {"id": "env_1", "status": "active", "file_count": 2, "size_bytes": 9}
+    listed = {"name": "main.py", "path": "src/main.py", "type": "file", "size_bytes": "9"}
+    pages = [{"files": [listed, {"name": "src", "path": "src", "type": "directory"}], "next_page_token": "t"}, {}]
+    vendor = ScriptedVendor(
+        "gemini",
+        routes={
+            "POST .*/environments": active,
+            "GET .*/environments/env_1": {**active, "status": "expired"},
+            "GET .*/environments/env_1/files/": lambda request: pages.pop(0),
+            "GET .*/environments/env_1/files/src/main.py": VendorReply(body=b"print(1)"),
+            "DELETE .*/environments/env_1": {},
+            "GET .*/environments/gone": VendorReply(status=404, body={"error": {"code": 404, "message": "no such"}}),
+        },
+    )
+    environments = GeminiEnvironments(vendor.client())
+    policy = NetworkPolicy(allowed_domains=("a.org",))
+    made = await environments.create(
+        files=[ExecFile(name="a.csv", content=b"1,2", mime_type="text/csv")], network_policy=policy
+    )
+    assert (made.id, made.status, made.file_count) == ("env_1", "active", 2)
+    await environments.create(copy_of="env_1", network_policy=NetworkPolicy())
+    first, second = (request.body for request in vendor.requests)
+    source = {"type": "inline", "content": "MSwy", "encoding": "base64", "target": "a.csv"}
+    assert first == {"sources": [source], "network": {"allowlist": [{"domain": "a.org"}]}}
+    assert second == {"from_environment": "env_1", "network": "disabled"}
+    assert (await environments.get("env_1")).status == "expired"
+    (file,) = await environments.files("env_1")
+    assert (file.file_id, file.container_id, file.filename) == ("src/main.py", "env_1", "main.py")
+    async with adapter(vendor) as gemini:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            (path,) = (await gemini.download_all([file], tmp_path)).values()
+    assert path.read_bytes() == b"print(1)"
+    await environments.delete("env_1")
+    assert vendor.requests[-1].method == "DELETE"
+    with pytest.raises(InvalidSetting, match="gemini: HTTP 404"):
+        await environments.get("gone")
+    with pytest.raises(InvalidSetting, match="a copy has the files"):
+        await environments.create(copy_of="env_1", files=[ExecFile(name="a", content=b"", mime_type="")])
+    secret = DomainSecret(domain="a.org", name="K", value="v")
+    with pytest.raises(InvalidSetting, match="secrets of its own"):
+        await environments.create(network_policy=NetworkPolicy(allowed_domains=("a.org",), domain_secrets=(secret,)))

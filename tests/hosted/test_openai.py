@@ -288,6 +288,19 @@ async def test_host_files_are_uploaded_once_and_the_model_is_told_where_they_lie
     )
 
 
+async def test_programs_may_have_the_interpreter_run() -> None:
+    tool = OpenAICodeInterpreterTool(allowed_callers=("direct", "programmatic"))
+    code = ran(caller={"type": "program", "caller_id": "p"})
+    async with adapter(vendor := ScriptedVendor("openai", [response(code, said("x"))]), tools=[tool]) as openai:
+        reply = await openai.run("go")
+    interpreter, programs = vendor.asked[0]["tools"]
+    assert interpreter["allowed_callers"] == ["direct", "programmatic"]
+    assert programs == {"type": "programmatic_tool_calling"}
+    assert reply.codes[0].call.caller == "program"
+    with pytest.raises(InvalidSetting, match="'direct' and 'programmatic', not everybody"):
+        OpenAICodeInterpreterTool(allowed_callers=("everybody",))  # type: ignore[arg-type]
+
+
 async def test_structured_output_beside_the_tool() -> None:
     schema = {"type": "object", "properties": {"mean": {"type": "number"}}}
     script = [response(ran(), said('{"mean": 2.5}')), response(said("no json"))]

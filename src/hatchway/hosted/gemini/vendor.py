@@ -52,7 +52,7 @@ class GeminiVendor(Vendor):
             raise InvalidSetting(
                 f"the client is a genai.Client or its aio, not {type(given).__name__}", hint="genai.Client().aio"
             )
-        self._client: Any = given
+        self.client: Any = given
         self._inline: dict[str, Item] = {}
 
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
@@ -81,7 +81,7 @@ class GeminiVendor(Vendor):
 
     async def send(self, request: Mapping[str, Any]) -> Received:
         """The response as JSON, exactly as it came."""
-        came = await self._client.models.generate_content(**_arguments(request, is_raw=True))
+        came = await self.client.models.generate_content(**_arguments(request, is_raw=True))
         raw = came.sdk_http_response
         try:
             response: Any = json.loads(raw.body)
@@ -93,7 +93,7 @@ class GeminiVendor(Vendor):
 
     async def stream(self, request: Mapping[str, Any]) -> AsyncGenerator[Item, None]:
         """The chunks as JSON. The SDK empties parts it does not know; that they were there is still told."""
-        chunks = await self._client.models.generate_content_stream(**_arguments(request, is_raw=False))
+        chunks = await self.client.models.generate_content_stream(**_arguments(request, is_raw=False))
         async for chunk in chunks:
             told = chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
             headers = told.pop("sdkHttpResponse", {}).get("headers", {})
@@ -103,7 +103,10 @@ class GeminiVendor(Vendor):
     def failure(self, error: Exception, request: Mapping[str, Any]) -> Failure | None:
         """By status."""
         if isinstance(error, errors.APIError):
-            return _status_failure(error)
+            return _status_failure(error, error.code, error.message)
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int):  # the newer part of the SDK, with errors of a class it does not name
+            return _status_failure(error, status, str(error))
         if isinstance(error, errors.UnknownApiResponseError):
             return Failure(kind="unreachable", message=str(error))
         if isinstance(error, httpx2.TransportError) and not isinstance(error, httpx2.RemoteProtocolError):
@@ -119,8 +122,10 @@ class GeminiVendor(Vendor):
         return file.digest
 
     async def download(self, file: FileRef) -> bytes:
-        """There is nothing to download."""
-        raise InvalidSetting("Gemini keeps no files; pictures are in HostedReply.images")
+        """From its environment; code execution itself keeps no files."""
+        if file.container_id is None:
+            raise InvalidSetting("Gemini keeps no files; pictures are in HostedReply.images")
+        return await self.client.environments.files.download(environment=file.container_id, path=file.file_id)
 
     async def place(
         self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
@@ -161,11 +166,11 @@ def _mend_base64(chunk: Item) -> None:
                     place[name] = text_of(place, name).replace("-", "+").replace("_", "/")
 
 
-def _status_failure(error: errors.APIError) -> Failure:
-    status = int(error.code or 0)
-    headers: Mapping[str, str] = getattr(cast(Any, error).response, "headers", None) or {}
+def _status_failure(error: Exception, code: int | None, message: str | None) -> Failure:
+    status = int(code or 0)
+    headers: Mapping[str, str] = getattr(getattr(error, "response", None), "headers", None) or {}
     common: dict[str, Any] = {
-        "message": error.message or str(error),
+        "message": message or str(error),
         "status": status or None,
         "request_id": headers.get("x-request-id"),
     }

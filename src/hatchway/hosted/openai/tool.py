@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.hosted.code import FileRef, HostedCodeResult, Status
@@ -56,10 +56,16 @@ class OpenAICodeInterpreterTool(ProviderTool[NoParams, CodeInterpreterResult, Co
     description: str = "Runs Python that the model writes, in a container at OpenAI."
     provider: Any = "openai"
     container: Any = field(default_factory=AutoContainerConfig)
+    allowed_callers: tuple[Literal["direct", "programmatic"], ...] = ()
+    """Who may have it run: the model, or programs of the model too; empty leaves it to the vendor."""
 
     def __post_init__(self) -> None:
         if self.provider != "openai":
             raise InvalidSetting(f"the code interpreter runs at openai, not at {self.provider!r}")
+        if strangers := set(self.allowed_callers) - {"direct", "programmatic"}:
+            raise InvalidSetting(
+                f"allowed_callers are 'direct' and 'programmatic', not {', '.join(map(str, strangers))}"
+            )
         object.__setattr__(self, "container", container_config(self.container))
         object.__setattr__(self, "config", self.container)
         object.__setattr__(self, "tools", tuple(as_tools(self.tools).values()))
@@ -67,7 +73,8 @@ class OpenAICodeInterpreterTool(ProviderTool[NoParams, CodeInterpreterResult, Co
 
     def declaration(self) -> dict[str, Any]:
         """The tool as the Responses API takes it, with the container as it was asked for."""
-        return {"type": "code_interpreter", "container": self.container.payload()}
+        told: dict[str, Any] = {"type": "code_interpreter", "container": self.container.payload()}
+        return {**told, "allowed_callers": list(self.allowed_callers)} if self.allowed_callers else told
 
 
 def interpreted(code: HostedCodeResult) -> tuple[CodeInterpreterResult, ToolResult[Any]]:

@@ -83,9 +83,10 @@ def _without_citations(item: Item) -> Item:
 def _tools(ask: Ask) -> list[Item]:
     offer = ask.offer
     tools: list[Item] = []
-    if offer.code is not None:
-        tools.append({"type": "code_interpreter", "container": _container(ask)})
-    if offer.from_code:
+    code = cast("OpenAICodeInterpreterTool | None", offer.code)
+    if code is not None:
+        tools.append({**code.declaration(), "container": _container(ask)})
+    if offer.from_code or (code is not None and "programmatic" in code.allowed_callers):
         tools.append({"type": "programmatic_tool_calling"})
     for name, tool in offer.tools.items():
         callers = [
