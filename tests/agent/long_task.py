@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,14 @@ def descendants(pid: int) -> list[int]:
     return own + [each for child in own for each in descendants(child)]
 
 
+def cmdline(pid: int) -> bytes:
+    """Empty for one that is dead."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def agent_for(workspace: Path, conversation: Any) -> Agent:
     effects, outside = workspace.parent / "effects", workspace.parent / "marks"
 
@@ -89,9 +98,11 @@ def agent_for(workspace: Path, conversation: Any) -> Agent:
     @tool
     def break_sandbox() -> str:
         """Kill the sandbox from outside."""
-        for pid in descendants(os.getpid()):
-            if b"effects_server" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+        doomed = [pid for pid in descendants(os.getpid()) if b"effects_server" not in cmdline(pid)]
+        for pid in doomed:
+            os.kill(pid, signal.SIGKILL)
+        while any(cmdline(pid) for pid in doomed):
+            time.sleep(0.01)
         return "killed"
 
     servers = {"effects": {"command": sys.executable, "args": [str(SERVER), str(outside)]}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
@@ -65,23 +65,47 @@ class Interpreter:
         return self._mode
 
     async def session(self) -> ModeSession:
-        """The session, opened if need be."""
-        if self._session is None or self._session.is_gone:
+        """The session, opened if need be.
+
+        Raises:
+            SandboxUnavailable, SandboxCrashed, TransportError: It cannot be had.
+        """
+        if self._session is not None and not self._session.is_gone:
+            return self._session
+        for is_last in (False, False, True):  # what a crash left in the pool is found out one by one
             await self.close()
-            self._session = await self._open.enter_async_context(self.mode.session())
-        return self._session
+            try:
+                self._session = await self._open.enter_async_context(self.mode.session())
+                return self._session
+            except (SandboxCrashed, TransportError):
+                if is_last:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
         """Kill the interpreter; the next action gets a fresh one."""
         self._session, opened, self._open = None, self._open, AsyncExitStack()
         await opened.aclose()
 
-    async def run(self, code: str, gate: ActionGate) -> ActionEnd:
-        """Run an action to its end; cancelling it kills the code."""
+    async def run(
+        self, code: str, gate: ActionGate, begin: Callable[[ModeSession], Awaitable[None]] | None = None
+    ) -> ActionEnd:
+        """Run an action to its end; cancelling it kills the code.
+
+        Args:
+            code: The action.
+            gate: Decides about its calls.
+            begin: Awaited before it starts, with the session it will run in.
+        """
         is_kept = self._session is not None and not self._session.is_gone
         notes = (RESTARTED,) if self._has_run and not is_kept else ()
-        session = await self.session()
+        try:
+            session = await self.session()
+        except (SandboxCrashed, SandboxUnavailable, TransportError) as e:
+            return ActionEnd(end=e, notes=notes)
         self._has_run = True
+        if begin is not None:
+            await begin(session)
         end = await self._ended(asyncio.ensure_future(session.run(code)), gate)
         if isinstance(end, CodeTimeoutError | CodeLimitError | HostFailed) or end is None or session.is_gone:
             await self.close()

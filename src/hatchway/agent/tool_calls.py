@@ -16,6 +16,7 @@ from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Allow, Edit, NotRun, Ran
 from hatchway.core.errors import ToolError
 from hatchway.core.events import CallFailed, ToolOutput
+from hatchway.mode.session import ModeSession
 
 CODE_TOOL = "execute_code"
 """The model's tool for a code action."""
@@ -98,12 +99,14 @@ class ToolCalls:
                 pass
             case _:
                 assert_never(answer)
-        if book.history.is_stored:
-            session = await self._interpreter.session()
+        gate = ActionGate(self._desk)
+
+        async def begin(session: ModeSession) -> None:
             where = {"session": session.session_id, "place": session.place}
             await book.begin({"id": call.tool_call_id, "kind": "code", "prefix": prefix, **where})
-        gate = ActionGate(self._desk)
-        return self.told(call, gate, await self._interpreter.run(code, gate), prefix)
+
+        ended = await self._interpreter.run(code, gate, begin if book.history.is_stored else None)
+        return self.told(call, gate, ended, prefix)
 
     async def _tool(self, call: ToolCallPart, tool: JsonTool, arguments: dict[str, Any], book: CallsBook) -> Done:
         arguments = tool.tool.bind((), arguments)
