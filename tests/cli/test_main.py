@@ -66,7 +66,7 @@ def test_an_unknown_shell_is_a_usage_error(hatchway: Any) -> None:
     ("args", "incomplete", "expected"),
     [
         ([], "", list(COMMANDS)),
-        ([], "co", ["conformance", "completion"]),
+        ([], "co", ["conversations", "conformance", "completion"]),
         (["exec"], "--sa", ["--sandbox"]),
         (["exec", "--sandbox"], "", ["auto", *ROWS]),
         (["conformance"], "mo", ["monty"]),

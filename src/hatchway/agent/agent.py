@@ -121,6 +121,7 @@ class Agent:
         self._listener: Callable[[AgentEvent], None] | None = None
         self._working: asyncio.Task[None] | None = None
         self._closing = AsyncExitStack()
+        self._offered: dict[str, str] = {}
         self._turn: Turn | None = None
         self._resuming: Resuming | None = None
         self._calls: ToolCalls | None = None
@@ -140,6 +141,11 @@ class Agent:
     def messages(self) -> list[ModelMessage]:
         """What was said so far."""
         return self._history.messages
+
+    @property
+    def offered(self) -> Mapping[str, str]:
+        """What the code and the model can call, by name, with what each is for; empty before the start."""
+        return self._offered
 
     async def start(self) -> None:
         """Start the sandbox and connect to the servers; does nothing the second time.
@@ -271,6 +277,8 @@ class Agent:
             agent_id=self.agent_id,
         )
         self._resuming = Resuming(calls, desk, interpreter, tools, subagents)
+        called = {name: tool.description for name, tool in interpreter.mode.tools.items()}
+        self._offered = called | {name: each.tool.description for name, each in tools.by_name.items()}
         self._turn = Turn(
             history=self._history,
             replies=self._replies,

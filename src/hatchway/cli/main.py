@@ -24,6 +24,11 @@ class Row(NamedTuple):
 
 
 COMMANDS = {
+    "run": Row("hatchway.cli.run:run", "Run the agent: at the terminal, or once with TASK."),
+    "init": Row("hatchway.cli.init:init", "Make .hatchway/ here: settings, permissions, skills."),
+    "conversations": Row(
+        "hatchway.cli.conversations:conversations", "List conversations with the agent, newest first."
+    ),
     "demo": Row("hatchway.cli.demo.command:demo", "See it work: no key, no network."),
     "exec": Row("hatchway.cli.exec:exec_", "Run FILE in a sandbox, its tool calls through the gate."),
     "runs": Row("hatchway.cli.runs:runs", "List the runs of a journal, newest first."),
@@ -44,6 +49,14 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     """A group that knows its commands by a table, and turns our errors into messages and exit codes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a command it is the agent: `hatchway -c` is `hatchway run -c`."""
+        is_word = bool(args) and (not args[0].startswith("-") or args[0] in ("-h", "--help", "--version"))
+        if not is_word and not ctx.resilient_parsing:
+            ctx.meta["hatchway.no_word"] = True
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the table."""
@@ -86,7 +99,10 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hatchway", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Run model-written Python in a sandbox; every tool call leaves through one gate."""
+    """Run model-written Python in a sandbox; every tool call leaves through one gate.
+
+    Without a command: the agent, at your terminal, with the options of `hatchway run`.
+    """
 
 
 def main() -> None:

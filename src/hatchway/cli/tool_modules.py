@@ -23,7 +23,7 @@ def load_tools(source: str) -> Sequence[Offered]:
     Raises:
         InvalidSetting: It cannot be imported, or offers nothing.
     """
-    module = _module(source)
+    module = load_module(source)
     tools = _listed(module, source) if hasattr(module, "TOOLS") else _public(module)
     if not tools:
         raise InvalidSetting(f"there is no tool in {source}", hint="give it a public function, or a list named TOOLS")
@@ -37,7 +37,12 @@ def import_from_here() -> None:
         sys.path.insert(0, here)
 
 
-def _module(source: str) -> ModuleType:
+def load_module(source: str, what: str = "the tools in") -> ModuleType:
+    """The module of `package.module` or `path/to/file.py`.
+
+    Raises:
+        InvalidSetting: It cannot be imported.
+    """
     try:
         if source.endswith(".py"):
             return _from_file(Path(source))
@@ -46,7 +51,7 @@ def _module(source: str) -> ModuleType:
     except (KeyboardInterrupt, InvalidSetting):
         raise
     except BaseException as e:  # a module may end in anything, sys.exit among it
-        raise InvalidSetting(f"the tools in {source} cannot be imported: {type(e).__name__}: {e}") from e
+        raise InvalidSetting(f"{what} {source} cannot be imported: {type(e).__name__}: {e}") from e
 
 
 def _from_file(path: Path) -> ModuleType:

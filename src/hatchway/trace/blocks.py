@@ -36,11 +36,23 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Python source."""
+    """Source that runs, or that somebody is asked about."""
 
     text: str
     about: str = ""
-    """Where and when it ran."""
+    """Where and when it ran, or what is asked."""
+    what: str = "action"
+    """What it is: an action, or the name of a tool."""
+    language: Literal["python", "diff"] = "python"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prose:
+    """What a model said, as Markdown; or what a person said, as they said it."""
+
+    text: str
+    who: str = ""
+    """The person; empty for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,4 +72,4 @@ class Picture:
     """Its name, neutral."""
 
 
-Block = Line | Code | Said | Picture
+Block = Line | Code | Prose | Said | Picture

@@ -9,7 +9,8 @@ from importlib.resources import files
 from string import Template
 from typing import assert_never
 
-from hatchway.trace.blocks import Block, Code, Line, Picture, Said
+from hatchway.trace.blocks import Block, Code, Line, Picture, Prose, Said
+from hatchway.trace.markdown import as_html
 from hatchway.trace.text import elapsed_text, neutral, size_text
 
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -40,7 +41,11 @@ def _block(block: Block) -> str:
         case Line():
             return _line(block)
         case Code(text=text, about=about):
-            return f'<p class="about">{escape(about)}</p><pre class="code"><code>{_highlighted(text)}</code></pre>'
+            source = _highlighted(text) if block.language == "python" else escape(text)
+            named = escape(f"{block.what} {about}" if block.what != "action" else about)
+            return f'<p class="about">{named}</p><pre class="code"><code>{source}</code></pre>'
+        case Prose(text=text, who=who):
+            return f'<p class="who">{escape(who)}</p><pre>{escape(text)}</pre>' if who else _prose(text)
         case Said(text=text, source=source):
             return f'<pre class="{source}">{escape(text)}</pre>'
         case Picture():
@@ -68,6 +73,11 @@ def _picture(picture: Picture) -> str:
         )
     content = b64encode(file.content).decode("ascii")
     return f'<figure><img src="data:{file.mime_type};base64,{content}" alt="{name}"></figure>'
+
+
+def _prose(text: str) -> str:
+    said = f"<pre>{escape(text)}</pre>" if len(text) > _HIGHLIGHTED_CHARACTERS else as_html(text)
+    return f"<section>{said}</section>"
 
 
 def _highlighted(code: str) -> str:

@@ -107,7 +107,7 @@ class Record:
     def all(self, events: Iterable[AgentEvent]) -> list[Block]:
         """The blocks of a whole run, pieces of output put together."""
         blocks = [block for event in events for block in self.told(event)]
-        return list(_joined([*blocks, *self.rest()]))
+        return list(joined([*blocks, *self.rest()]))
 
     def _hold(self, event: CallStarted | CallDecided) -> list[Block]:
         before = self.rest()
@@ -184,7 +184,7 @@ class Record:
         return Line(at=max(at - self._began, 0.0), mark=mark, tone=tone, parts=parts, whole=whole)
 
 
-def _joined(blocks: Iterable[Block]) -> Iterable[Block]:
+def joined(blocks: Iterable[Block]) -> Iterable[Block]:
     """Neighbouring pieces of one stream as one piece."""
     last: Said | None = None
     texts: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from importlib.resources import files
 from io import StringIO
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from rich.cells import chop_cells
 from rich.console import Console
@@ -15,8 +15,12 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from hatchway.trace.blocks import Block, Code, Line, Part, Picture, Said, Tone
+from hatchway.trace.blocks import Block, Code, Line, Part, Picture, Prose, Said, Tone
+from hatchway.trace.markdown import markdown_parser
 from hatchway.trace.text import cut, elapsed_text, neutral
+
+if TYPE_CHECKING:
+    from rich.markdown import Markdown
 
 STYLES: dict[Tone, str] = {
     "": "",
@@ -56,10 +60,14 @@ class Painter:
             case Line():
                 self.end_line()
                 self._line(block)
-            case Code(text=text, about=about):
+            case Code():
                 self.end_line()
-                title = Text(f"action · {about}" if about else "action")
-                self._console.print(Panel(code_block(text), border_style="dim", title=title, title_align="left"))
+                title = Text(f"{block.what} · {block.about}" if block.about else block.what)
+                source = code_block(block.text, block.language)
+                self._console.print(Panel(source, border_style="dim", title=title, title_align="left"))
+            case Prose(text=text, who=who):
+                self.end_line()
+                self._console.print(Text.assemble(("\n" + who, "bold cyan"), f" {text}") if who else prose(text))
             case Picture(name=name):
                 self.end_line()
                 self._line(Line(mark="+", tone="good", parts=[Part(name), Part("  picture", "dim")]))
@@ -96,11 +104,22 @@ class Painter:
             self._line_open = not line.endswith("\n")
 
 
-def code_block(code: str) -> Syntax | Text:
-    """Python, highlighted in the terminal's own colours; very long code is plain, which takes no time."""
+def code_block(code: str, language: str = "python") -> Syntax | Text:
+    """Source, highlighted in the terminal's own colours; very long code is plain, which takes no time."""
     if len(code) > _HIGHLIGHTED_CHARACTERS:
         return Text(neutral(code))
-    return Syntax(neutral(code), "python", theme="ansi_dark", background_color="default", word_wrap=True)
+    return Syntax(neutral(code), language, theme="ansi_dark", background_color="default", word_wrap=True)
+
+
+def prose(text: str) -> Markdown | Text:
+    """Markdown; links show where they lead, tags are text like any other. Very long prose is plain."""
+    from rich.markdown import Markdown  # most commands have none to show
+
+    if len(text) > _HIGHLIGHTED_CHARACTERS:
+        return Text(neutral(text))
+    shown = Markdown("", code_theme="ansi_dark", hyperlinks=False)
+    shown.markup, shown.parsed = neutral(text), markdown_parser().parse(neutral(text))
+    return shown
 
 
 def print_line(console: Console, *parts: str | tuple[str, str], end: str = "\n") -> None:
@@ -140,7 +159,7 @@ def _shortened(block: Block) -> Block:
     match block:
         case Said(text=text, source=source):
             return Said(text=_few_lines(_folded(cut(text, PICTURE_SAID))), source=source)
-        case Code(text=text):
+        case Code(text=text) | Prose(text=text):
             return replace(block, text=_few_lines(cut(text, PICTURE_SAID)))
         case _:
             return block

@@ -1,0 +1,50 @@
+"""Recording: a conversation as two files, a picture and a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from hatchway.core.errors import InvalidSetting
+from hatchway.trace.blocks import Block
+from hatchway.trace.page import page
+from hatchway.trace.record import joined
+from hatchway.trace.terminal import picture
+
+
+class Recording:
+    """Takes blocks; `write` makes the files anew, so that they can be written after each turn.
+
+    Args:
+        folder: Where they go; made when they are written.
+        title: Stands at their head, and gives them their names.
+    """
+
+    def __init__(self, folder: Path, title: str) -> None:
+        self._folder, self._title = folder, title
+        self._blocks: list[Block] = []
+
+    def add(self, blocks: Sequence[Block]) -> None:
+        """More of the conversation."""
+        self._blocks += blocks
+
+    def write(self) -> list[Path]:
+        """The files.
+
+        Raises:
+            InvalidSetting: They cannot be written.
+        """
+        name = re.sub(r"[^\w-]+", "-", self._title.lower()).strip("-") or "conversation"
+        blocks = list(joined(self._blocks))
+        made = {f"{name}.svg": picture(blocks, title=self._title), f"{name}.html": page(blocks, title=self._title)}
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for file, text in made.items():
+                (self._folder / file).write_text(text, encoding="utf-8")
+        except OSError as e:
+            raise InvalidSetting(
+                f"the recording cannot be written to {self._folder}: {e.strerror}",
+                hint="name another with --record-dir",
+            ) from e
+        return [self._folder / file for file in made]

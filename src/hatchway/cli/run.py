@@ -1,0 +1,76 @@
+"""`hatchway run`: the agent. With a task it answers and ends; without one it is a conversation at the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+from typing import Any
+
+import click
+
+from hatchway.cli.agent_options import AgentOptions, agent_options
+
+HELP = """Run the agent: at the terminal, or once with TASK.
+
+It acts by writing Python, which runs in a sandbox; every action and every call of a tool asks you first. Without TASK
+it is a conversation: Enter sends, Alt+Enter is a newline, @path brings a file along, /help says the rest.
+
+With TASK the answer goes to stdout and everything else to stderr; what is piped in is added to the task. With --json
+each event is one line. Where nobody can be asked, what needs approval ends the turn: --yes allows it.
+
+\b
+Exit codes of a task:
+  0    it was answered
+  1    the model failed, or the turn did not come to its end
+  2    the command line or the configuration is wrong, or no model is there
+  3    the sandbox is unavailable or crashed
+  4    an action or a call was not approved, and the turn is over
+  8    another process has the conversation
+  130  interrupted
+"""
+
+
+@click.command("run", help=HELP)
+@click.argument("task", nargs=-1)
+@agent_options
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON; needs TASK.")
+@click.pass_context
+def run(ctx: click.Context, task: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Run the agent."""
+    if task and ctx.meta.get("hatchway.no_word"):
+        raise click.UsageError(f"a command stands before its options, and a task is: hatchway run {task[0]!r}")
+    options = AgentOptions(**given)
+    if options.goes_on and options.session:
+        raise click.UsageError("-c is the newest conversation, --session is a chosen one: give one of them")
+    prompt = "\n\n".join(filter(None, [" ".join(task), _piped()]))
+    if not prompt and not _at_terminal():
+        raise click.UsageError("there is no terminal and no task: hatchway run TASK")
+    if prompt:
+        from hatchway.cli.answering import answer
+
+        ctx.exit(asyncio.run(answer(prompt, options, as_json=as_json)))
+    if as_json:
+        raise click.UsageError("--json needs a task: hatchway run --json TASK")
+    try:
+        from hatchway.cli.tui.entry import converse
+    except ImportError as e:
+        from hatchway.core.errors import MissingExtra
+
+        raise MissingExtra(f"{e.name}, which the prompt is made of,", "agent") from e
+    ctx.exit(converse(options))
+
+
+def _at_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _piped() -> str:
+    """What comes in through a pipe or from a file; whatever else stdin may be, nobody means it as part of a task."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+        return ""
+    return sys.stdin.buffer.read().decode("utf-8", "replace").strip()

@@ -1,0 +1,1 @@
+"""The agent at a terminal: prompt, approval, streamed replies, one status line."""

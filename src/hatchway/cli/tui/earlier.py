@@ -1,0 +1,36 @@
+"""Earlier: where a conversation stood when it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hatchway.trace.blocks import Block, Line, Part, Prose
+from hatchway.trace.text import cut, neutral
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
+
+SHOWN_CHARACTERS = 4_000
+
+
+def last_exchange(messages: Sequence[ModelMessage]) -> list[Block]:
+    """The last prompt, and what was said to it."""
+    from pydantic_ai.messages import TextPart, UserPromptPart
+
+    blocks: list[Block] = []
+    turns = 0
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                turns += 1
+                said = part.content if isinstance(part.content, str) else " ".join(_texts(part.content))
+                blocks = [Prose(text=cut(neutral(said), SHOWN_CHARACTERS), who="you")]
+            elif isinstance(part, TextPart) and part.content.strip():
+                blocks.append(Prose(text=cut(neutral(part.content), SHOWN_CHARACTERS)))
+    earlier = f"goes on after {turns} turns" if turns != 1 else "goes on after 1 turn"
+    return [Line(mark="▶", tone="accent", parts=[Part(earlier, "dim")]), *blocks]
+
+
+def _texts(content: Sequence[object]) -> list[str]:
+    return [part for part in content if isinstance(part, str)]

@@ -1,0 +1,196 @@
+"""Turn: the events of one turn as they come, on the screen and in the recording; its questions put to the person."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+from typing import cast
+
+from hatchway.cli.recording import Recording
+from hatchway.cli.tui.approving import Answer, Approver
+from hatchway.cli.tui.screen import Screen
+from hatchway.cli.tui.scroll import Scroll
+from hatchway.cli.tui.status import Status
+from hatchway.cli.tui.streaming import MarkdownStream
+from hatchway.core.decisions import Allow
+from hatchway.core.errors import HatchwayError
+from hatchway.core.events import (
+    AgentEvent,
+    ApprovalRequest,
+    CallStarted,
+    CodeExecutionOutput,
+    Response,
+    ResponseChunk,
+    Retrying,
+    RunFailed,
+    RunStarted,
+    ThoughtsChunk,
+)
+from hatchway.trace.blocks import Block, Line, Part, Prose
+from hatchway.trace.dialogue import Dialogue
+from hatchway.trace.text import cut, neutral
+
+LIVE_CHARACTERS = 2_000
+ERROR_CHARACTERS = 2_000
+
+
+class TurnView:
+    """Shows turns, one after the other.
+
+    Args:
+        screen: Where.
+        status: The line at its bottom.
+        approver: Asks.
+        approves: What is allowed without asking, though the agent asks.
+        recording: Takes all that is shown.
+        approval_timeout: Seconds after which the agent does not wait for an answer any more.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        status: Status,
+        approver: Approver,
+        *,
+        approves: Callable[[ApprovalRequest], bool],
+        recording: Recording | None = None,
+        approval_timeout: float | None = None,
+    ) -> None:
+        self._screen, self._status, self._approver = screen, status, approver
+        self._approves, self._recording, self._timeout = approves, recording, approval_timeout
+        self._dialogue = Dialogue()
+        self._stream = MarkdownStream()
+        self._thoughts = ""
+        self.scroll = Scroll(screen.print, lambda: screen.width, self._set_live)
+
+    def said(self, prompt: str) -> None:
+        """What the person said."""
+        self.add(self._dialogue.said(prompt))
+
+    def note(self, text: str, *, is_bad: bool = False) -> None:
+        """A line of our own."""
+        self.add([Line(mark="✗" if is_bad else "▣", tone="bad" if is_bad else "dim", parts=[Part(neutral(text))])])
+
+    def failed(self, error: Exception) -> None:
+        """Something went wrong."""
+        said = str(error) if isinstance(error, HatchwayError) else f"{type(error).__name__}: {error}"
+        self.note(cut(said, ERROR_CHARACTERS), is_bad=True)
+
+    def add(self, blocks: Sequence[Block]) -> None:
+        """Show and record blocks."""
+        self.scroll.add(blocks)
+        if self._recording is not None:
+            self._recording.add(blocks)
+
+    async def follow(self, events: AsyncIterator[AgentEvent], cancel: Callable[[], Awaitable[None]]) -> None:
+        """Show a turn to its end, whatever that is; Esc cancels it."""
+        requests: asyncio.Queue[ApprovalRequest] = asyncio.Queue()
+        asking = asyncio.ensure_future(self._ask_all(requests))
+        cancelling: list[asyncio.Future[None]] = []
+
+        def on_cancel() -> None:
+            if not cancelling:
+                self._status.doing = "cancelling"
+                cancelling.append(asyncio.ensure_future(cancel()))
+
+        self._screen.on_cancel = on_cancel
+        self._status.since, self._status.doing = time.monotonic(), "thinking"
+        try:
+            async with aclosing(cast("AsyncGenerator[AgentEvent]", events)) as stream:
+                async for event in stream:
+                    self._show(event)
+                    if isinstance(event, ApprovalRequest):
+                        requests.put_nowait(event)
+            await asyncio.gather(*cancelling)
+        except Exception as e:  # a turn that fails leaves the conversation as it was before: the person can go on
+            self.failed(e)
+        finally:
+            asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await asking
+            self._end()
+
+    def _end(self) -> None:
+        self._screen.on_cancel = lambda: None
+        self._break_off(keeps=True)
+        self.scroll.close()
+        self._status.since, self._status.doing = 0.0, ""
+
+    def _break_off(self, *, keeps: bool) -> None:
+        """What streamed in so far is all there will be of it."""
+        rest = self._stream.end()
+        self._thoughts = ""
+        self._set_live("")
+        if keeps and rest.strip():
+            self.add([Prose(text=rest)])
+
+    def _show(self, event: AgentEvent) -> None:
+        match event:
+            case ResponseChunk(content=text):
+                self._thoughts = ""
+                self.scroll.add([Prose(text=block) for block in self._stream.feed(neutral(text))])
+                self._set_live(self._stream.tail(LIVE_CHARACTERS))
+            case Response():
+                self._responded(event)
+            case ThoughtsChunk(content=text):
+                self._thoughts = (self._thoughts + neutral(text))[-LIVE_CHARACTERS:]
+                self._set_live(self._thoughts)
+            case _:
+                self._break_off(keeps=not isinstance(event, Retrying))
+                self.add(self._dialogue.told(event))
+        self._status.doing = _doing(event) or self._status.doing
+        self._screen.refresh()
+
+    def _responded(self, event: Response) -> None:
+        """The reply is whole: what was not on the screen yet goes there, and all of it into the recording."""
+        blocks = self._dialogue.told(event)
+        rest = self._stream.end()
+        self._set_live("")
+        shown = [block for block in blocks if not isinstance(block, Prose)]
+        self.scroll.add([*shown, *([Prose(text=rest)] if rest.strip() else [])])
+        if self._recording is not None:
+            self._recording.add(blocks)
+
+    async def _ask_all(self, requests: asyncio.Queue[ApprovalRequest]) -> None:
+        while True:
+            request = await requests.get()
+            doing, self._status.doing = self._status.doing, "waits for you"
+            answer = await self._answered(request, requests)
+            self._status.doing = doing
+            if answer is not None:
+                self.add(self._dialogue.decided(request, answer.decision))
+                if answer.kept:
+                    self.note(answer.kept)
+                request.approve(answer.decision)
+
+    async def _answered(self, request: ApprovalRequest, others: asyncio.Queue[ApprovalRequest]) -> Answer | None:
+        if self._approves(request):
+            request.approve(Allow())
+            return None
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._approver.ask(request, more=others.qsize())
+        except TimeoutError:
+            self.note(f"nobody decided about {request.tool_name} in {self._timeout:g} s")
+            return None
+        except HatchwayError as e:
+            self.failed(e)
+            others.put_nowait(request)
+            return None
+
+    def _set_live(self, text: str) -> None:
+        self._screen.live = text
+
+
+def _doing(event: AgentEvent) -> str:
+    match event:
+        case RunStarted():
+            return "running"
+        case CallStarted(call=call):
+            return f"calling {neutral(call.function_name)}"
+        case CodeExecutionOutput() | RunFailed() | ResponseChunk() | ThoughtsChunk():
+            return "thinking"
+        case _:
+            return ""

@@ -1,0 +1,91 @@
+"""Words: what begins with a slash at the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from hatchway.cli.tui.completing import COMMANDS
+from hatchway.cli.tui.turn import TurnView
+from hatchway.trace.blocks import Line, Part
+from hatchway.trace.text import cut, neutral
+
+if TYPE_CHECKING:
+    from hatchway.agent.agent import Agent
+    from hatchway.agent.skills import SkillMetadata
+
+HELP = """\
+Enter sends · Alt+Enter newline · q quits · Ctrl+O everything, unfolded
+Esc cancels the turn; what there is stays
+@path brings a file along: a picture, text, or all pictures of a folder/
+/skill NAME words… uses a skill · /model NAME takes another model
+/tools lists what the code can call · /help
+When asked: Enter or y yes · n no; with a reason the model goes on
+s yes for this session · a always, by a pattern · e edit · d details
+"""
+
+
+class Words:
+    """Does what a slash says.
+
+    Args:
+        view: Where it is shown.
+        agent: What is talked about.
+        skills: What `/skill` knows.
+        set_model: Takes another model, by its name.
+    """
+
+    def __init__(
+        self, view: TurnView, agent: Agent, skills: Sequence[SkillMetadata], set_model: Callable[[str], None]
+    ) -> None:
+        self._view, self._agent, self._skills, self._set_model = view, agent, skills, set_model
+
+    def take(self, text: str) -> str | None:
+        """Do it; the prompt that comes of it, if any does.
+
+        Raises:
+            InvalidSetting: There is no such skill or model.
+        """
+        word, _, rest = text.strip().partition(" ")
+        match word:
+            case "/help":
+                self._view.scroll.add([Line(mark=" ", parts=[Part(line)]) for line in HELP.splitlines()])
+            case "/skill":
+                return self._skill(rest.strip())
+            case "/model":
+                self._model(rest.strip())
+            case "/tools":
+                self._tools()
+            case _:
+                self._view.note(f"{word}: there is {', '.join(COMMANDS)}", is_bad=True)
+        return None
+
+    def _skill(self, rest: str) -> str | None:
+        name, _, words = rest.partition(" ")
+        found = next((skill for skill in self._skills if skill.name == name), None)
+        if found is None:
+            if name:
+                self._view.note(f"there is no skill {name!r}", is_bad=True)
+            self._list([[skill.name, skill.description] for skill in self._skills] or [["there is no skill"]])
+            return None
+        return f"Use the skill `{found.name}` ({found.path}):\n\n{found.body()}\n\n{words}".rstrip()
+
+    def _model(self, name: str) -> None:
+        if name:
+            self._set_model(name)
+        self._view.note(f"the model is {name or model_name(self._agent)}")
+
+    def _tools(self) -> None:
+        listed = [[name, about.partition("\n")[0]] for name, about in self._agent.offered.items()]
+        self._list(listed or [["there is no tool"]])
+
+    def _list(self, rows: Sequence[Sequence[str]]) -> None:
+        for first, *rest in rows:
+            more = [Part(f"  {cut(neutral('  '.join(rest)), 300)}", "dim")] if rest else []
+            self._view.scroll.add([Line(mark=" ", parts=[Part(neutral(first), "bold"), *more])])
+
+
+def model_name(agent: Agent) -> str:
+    """The name of an agent's model."""
+    model = agent.model
+    return model if isinstance(model, str) else f"{model.system}:{model.model_name}"

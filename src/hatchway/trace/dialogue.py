@@ -1,0 +1,128 @@
+"""Dialogue: what a person and an agent said and did, one thing after the other, told as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hatchway.core.decisions import Allow, NotRun, Ran, Settlement
+from hatchway.core.events import (
+    AgentEvent,
+    ApprovalRequest,
+    CallDecided,
+    Cancelled,
+    CodeExecutionOutput,
+    Compacted,
+    Response,
+    ResponseChunk,
+    Retrying,
+    RunFailed,
+    RunStarted,
+    Thoughts,
+    ThoughtsChunk,
+    ToolOutput,
+)
+from hatchway.trace.blocks import Block, Code, Line, Part, Prose, Tone
+from hatchway.trace.record import Record
+from hatchway.trace.text import call_source, cut, elapsed_text, neutral, value_text
+from hatchway.trace.wording import VALUE, WHOLE, decision_words
+
+MAIN = "main"
+"""The agent a person talks with; what others say is marked with their name."""
+_ENDS = {"rejected": "refused: the turn is over", "max_turns": "the turn had as many rounds as it may"}
+
+
+class Dialogue:
+    """Takes the prompts of a person and the events of an agent and its subagents."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Record] = {}
+        self._asked: list[str] = []
+        self._decided: set[str] = set()
+        self._agent = MAIN
+
+    def said(self, prompt: str) -> list[Block]:
+        """A prompt."""
+        self._agent = MAIN
+        return [Prose(text=neutral(prompt), who="you")]
+
+    def decided(self, request: ApprovalRequest, decision: Settlement, *, by: str = "you") -> list[Block]:
+        """What somebody answered to a request."""
+        self._decided.add(request.call_id)
+        what = "the action" if request.kind == "code" else neutral(request.tool_name)
+        if isinstance(decision, Ran | NotRun):
+            mark, tone, said = "◆", "accent", "did run" if isinstance(decision, Ran) else "did not run"
+        else:
+            mark, tone, said = decision_words(decision, by)
+        return [Line(mark=mark, tone=tone, parts=[Part(what, "bold"), Part(f" {said}")])]
+
+    def told(self, event: AgentEvent) -> list[Block]:
+        """The blocks of one event; pieces of a reply have none, its whole has."""
+        blocks = self._blocks(event)
+        agent = event.agent_id or MAIN
+        if not blocks or agent == self._agent:
+            return blocks
+        self._agent = agent
+        return [Line(mark="»", tone="accent", parts=[Part(neutral(agent), "bold")]), *blocks]
+
+    def _blocks(self, event: AgentEvent) -> list[Block]:
+        match event:
+            case ResponseChunk() | ThoughtsChunk():
+                return []
+            case Response(content=text):
+                return [Prose(text=neutral(text))] if text.strip() else []
+            case Thoughts(content=text):
+                return [_folded("∴", "dim", [], text, "thoughts")]
+            case ApprovalRequest():
+                return self._asks(event)
+            case Retrying() | Compacted() | Cancelled():
+                return [_note(event)]
+            case ToolOutput(run_id=""):
+                content = event.content if isinstance(event.content, str) else value_text(event.content, WHOLE)
+                named = [Part(neutral(event.tool_name), "bold"), Part(" → ", "dim")]
+                return [_folded("✓", "good", named, content, "value")]
+            case CallDecided() if event.call.call_id in self._decided or isinstance(event.decision, Allow):
+                return []  # told already, or allowed like everything nobody was asked about
+            case _:
+                return self._of_run(event)
+
+    def _of_run(self, event: AgentEvent) -> list[Block]:
+        blocks = self._runs.setdefault(event.run_id, Record()).told(event)
+        if isinstance(event, RunStarted):
+            if shown := event.code in self._asked:
+                self._asked.remove(event.code)
+            return [block for block in blocks if isinstance(block, Code) and not shown]
+        if isinstance(event, CodeExecutionOutput | RunFailed):
+            self._runs.pop(event.run_id)
+        return blocks
+
+    def _asks(self, request: ApprovalRequest) -> list[Block]:
+        before = self._runs[request.run_id].rest() if request.run_id in self._runs else []
+        if request.kind == "code":
+            code = str(request.tool_args.get("code", ""))
+            self._asked.append(code)
+            return [*before, Code(text=neutral(code), about="asks to run")]
+        name = neutral(request.tool_name)
+        why = "asks, and may have run before a crash" if request.in_doubt else "asks for approval"
+        if request.diff:
+            return [*before, Code(text=neutral(request.diff), about=why, what=name, language="diff")]
+        return [*before, Code(text=call_source(name, request.tool_args, WHOLE)[0], about=why, what=name)]
+
+
+def _note(event: Retrying | Compacted | Cancelled) -> Line:
+    match event:
+        case Retrying(reason=reason, seconds=seconds):
+            again = f"{cut(neutral(reason), VALUE)}; asks again in {elapsed_text(seconds)}"
+            return Line(mark="↻", tone="warn", parts=[Part(again)])
+        case Compacted(before=before, after=after):
+            said = f"the conversation was summed up: {before:,} → {after:,} tokens"
+            return Line(mark="≡", tone="dim", parts=[Part(said, "dim")])
+        case Cancelled(reason=reason):
+            return Line(mark="⊘", tone="warn", parts=[Part(_ENDS.get(reason) or neutral(reason), "warn")])
+
+
+def _folded(mark: str, tone: Tone, parts: Sequence[Part], text: str, label: str) -> Line:
+    """Text on one line, and whole where it is longer."""
+    line = " ".join(neutral(text).split())
+    is_whole = len(line) <= VALUE and "\n" not in text.strip()
+    said = Part(cut(line, VALUE), "" if parts else "dim")
+    return Line(mark=mark, tone=tone, parts=[*parts, said], whole=[] if is_whole else [(label, neutral(text))])

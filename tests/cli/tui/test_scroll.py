@@ -1,0 +1,72 @@
+"""What is painted above the screen: long output folded, everything kept whole, nothing a terminal would act on."""
+
+from hatchway.cli.tui.scroll import CODE_LINES, KEPT_CHARACTERS, OUTPUT_LINES, Scroll
+from hatchway.trace.blocks import Code, Line, Part, Said
+
+
+class Paper:
+    """Takes what is printed."""
+
+    def __init__(self) -> None:
+        self.text, self.live = "", ""
+        self.scroll = Scroll(self._print, lambda: 80, self._live)
+
+    def _print(self, text: str) -> None:
+        assert text.endswith("\n")
+        self.text += text
+
+    def _live(self, text: str) -> None:
+        self.live = text
+
+
+def said(text: str) -> Said:
+    return Said(text=text, source="stdout")
+
+
+def test_a_long_output_is_folded_and_kept() -> None:
+    paper = Paper()
+    for number in range(100):
+        paper.scroll.add([said(f"line {number}\n")])
+    paper.scroll.add([Line(mark="■", parts=[Part("done")])])
+    assert f"line {OUTPUT_LINES - 1}\n" in paper.text
+    assert f"line {OUTPUT_LINES}\n" not in paper.text
+    assert "88 more lines · Ctrl+O shows all" in paper.text
+    assert "line 99\n" in paper.scroll.whole()
+    assert "\x1b" not in paper.scroll.whole()
+
+
+def test_a_line_is_shown_live_until_it_ends() -> None:
+    paper = Paper()
+    paper.scroll.add([said("50 %")])
+    assert (paper.text, paper.live) == ("", "50 %")
+    paper.scroll.add([said(" done\nnext")])
+    assert "50 % done\n" in paper.text
+    assert paper.live == "next"
+    paper.scroll.close()
+    assert "next\n" in paper.text
+    assert paper.live == ""
+
+
+def test_the_next_output_is_folded_anew() -> None:
+    paper = Paper()
+    for _ in range(2):
+        paper.scroll.add([said("a\n" * OUTPUT_LINES)])
+        paper.scroll.close()
+    assert "more" not in paper.text
+    assert paper.text.count("│") == 2 * OUTPUT_LINES
+
+
+def test_code_past_a_few_screens_says_what_is_left_out() -> None:
+    paper = Paper()
+    paper.scroll.add([Code(text="\n".join(f"x{n} = {n}" for n in range(CODE_LINES * 2)))])
+    assert f"# … {CODE_LINES} more lines: Ctrl+O shows all …" in paper.text
+    assert f"x{CODE_LINES} = {CODE_LINES}" in paper.scroll.whole()
+
+
+def test_megabytes_leave_a_few_lines_and_bounded_memory() -> None:
+    paper = Paper()
+    for _ in range(40):
+        paper.scroll.add([said("x" * 250_000)])
+    paper.scroll.close()
+    assert len(paper.text) < 5_000
+    assert len(paper.scroll.whole()) < KEPT_CHARACTERS + 1_000_000

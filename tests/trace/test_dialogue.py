@@ -1,0 +1,123 @@
+"""A conversation told as blocks."""
+
+import pytest
+
+from hatchway.core.calls import FunctionCall
+from hatchway.core.decisions import Deny, Ran
+from hatchway.core.events import (
+    ApprovalRequest,
+    CallStarted,
+    Cancelled,
+    CodeExecutionOutput,
+    CodeExecutionOutputChunk,
+    Compacted,
+    Response,
+    ResponseChunk,
+    Retrying,
+    RunStarted,
+    Thoughts,
+    ToolOutput,
+)
+from hatchway.trace.blocks import Block, Code, Line, Prose, Said
+from hatchway.trace.dialogue import Dialogue
+from hatchway.trace.page import page
+from hatchway.trace.terminal import picture
+
+pytestmark = pytest.mark.anyio
+
+
+def text_of(block: Block) -> str:
+    return "".join(part.text for part in block.parts) if isinstance(block, Line) else getattr(block, "text", "")
+
+
+async def test_an_action_that_was_asked_about_is_shown_once() -> None:
+    dialogue = Dialogue()
+    asked = dialogue.told(ApprovalRequest("execute_code", {"code": "f(1)"}, kind="code"))
+    assert asked == [Code(text="f(1)", about="asks to run")]
+    assert dialogue.told(RunStarted("f(1)", run_id="a")) == []
+    assert [type(block) for block in dialogue.told(RunStarted("f(1)", run_id="b"))] == [Code]
+
+
+async def test_a_call_that_was_under_way_is_told_before_the_question() -> None:
+    dialogue = Dialogue()
+    dialogue.told(RunStarted("f(1)", run_id="a"))
+    dialogue.told(CallStarted(FunctionCall(call_id="1", function_name="f", kwargs={"x": 1}), run_id="a"))
+    first, second = dialogue.told(ApprovalRequest("g", {"y": 2}, run_id="a"))
+    assert text_of(first) == "f(x=1)"
+    assert second == Code(text="g(\n    y=2,\n)", about="asks for approval", what="g")
+
+
+async def test_a_file_edit_shows_its_diff() -> None:
+    [block] = Dialogue().told(ApprovalRequest("edit", {"path": "a"}, diff="-a\n+b\x1b[2J"))
+    assert block == Code(text="-a\n+b\\x1b[2J", about="asks for approval", what="edit", language="diff")
+
+
+async def test_what_subagents_do_is_marked() -> None:
+    dialogue = Dialogue()
+    dialogue.said("go")
+    assert [text_of(block) for block in dialogue.told(Response("hi", agent_id="main"))] == ["hi"]
+    assert [text_of(block) for block in dialogue.told(Response("ho", agent_id="sub-1"))] == ["sub-1", "ho"]
+    assert [text_of(block) for block in dialogue.told(Thoughts("so", agent_id="sub-1"))] == ["so"]
+    assert [text_of(block) for block in dialogue.told(Response("ha", agent_id="main"))] == ["main", "ha"]
+
+
+async def test_runs_of_two_agents_do_not_mix() -> None:
+    dialogue = Dialogue()
+    for run in ("a", "b"):
+        dialogue.told(RunStarted(f"{run}()", run_id=run))
+        call = FunctionCall(call_id="1", function_name=run)
+        dialogue.told(CallStarted(call, run_id=run))
+    for run in ("a", "b"):
+        [line] = dialogue.told(ToolOutput(1, call_id="1", tool_name=run, run_id=run))
+        assert text_of(line).startswith(f"{run}() → 1")
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (Cancelled("cancelled"), "cancelled"),
+        (Cancelled("rejected"), "refused: the turn is over"),
+        (Cancelled("max_turns"), "the turn had as many rounds as it may"),
+        (Compacted(120_000, 9_000), "the conversation was summed up: 120,000 → 9,000 tokens"),
+        (Retrying("the vendor limits the rate", 1.5), "the vendor limits the rate; asks again in 1.50 s"),
+        (ToolOutput("two\nlines", tool_name="read"), "read → two lines"),
+    ],
+)
+async def test_notes(event: object, said: str) -> None:
+    assert [text_of(block) for block in Dialogue().told(event)] == [said]  # pyright: ignore[reportArgumentType]
+
+
+async def test_decisions() -> None:
+    dialogue = Dialogue()
+    request = ApprovalRequest("send", {})
+    assert text_of(dialogue.decided(request, Deny("later"))[0]) == "send denied by you: later"
+    assert text_of(dialogue.decided(request, Ran())[0]) == "send did run"
+
+
+async def test_pieces_of_a_reply_have_no_blocks_and_an_empty_reply_none() -> None:
+    dialogue = Dialogue()
+    assert dialogue.told(ResponseChunk("a")) == []
+    assert dialogue.told(Response(" ")) == []
+
+
+async def test_a_recording_loads_and_runs_nothing() -> None:
+    hostile = "<script>alert(1)</script> ![x](http://evil/x.png) [l](javascript:alert(1)) **b** \x1b[2J"
+    blocks = [*Dialogue().said(hostile), Prose(text=hostile), Code(text=hostile, language="diff")]
+    html = page(blocks, title=hostile)
+    assert "<script" not in html
+    assert "<img" not in html
+    assert 'href="javascript' not in html
+    assert "<strong>b</strong>" in html
+    svg = picture([Prose(text="hello **bold**"), Said(text="x", source="stdout")], title="t")
+    assert "bold" in svg
+    assert "**" not in svg
+    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
+
+
+async def test_the_record_of_a_run_is_let_go_when_it_ends() -> None:
+    dialogue = Dialogue()
+    for number in range(3):
+        dialogue.told(RunStarted("x", run_id=str(number)))
+        dialogue.told(CodeExecutionOutputChunk("y", run_id=str(number)))
+        dialogue.told(CodeExecutionOutput("y", run_id=str(number)))
+    assert dialogue._runs == {}  # pyright: ignore[reportPrivateUsage]
