@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,6 +19,7 @@ Keys = tuple[str | int, ...]
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 _MAX_BYTES = 4 * 1024**2
+_SHOWN = (str, int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,36 +75,40 @@ def checked(file: JsonFile, kind: type[Model]) -> Model:
     try:
         return kind.model_validate(file.value)
     except ValidationError as e:
-        lines = [file.mistake(_keys(file, error["loc"]), told(error, kind)) for error in e.errors()]
+        lines = [told(file, (), error, kind) for error in e.errors()]
         raise InvalidSetting("\n".join(dict.fromkeys(lines))) from None
 
 
-def told(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
-    """What is wrong, in words for the person who wrote the file."""
+def told(file: JsonFile, above: Keys, error: Mapping[str, Any], kind: type[BaseModel]) -> str:
+    """One mistake in words for the person who wrote the file.
+
+    Args:
+        file: Where it is.
+        above: The keys under which settings of this kind stand.
+        error: What pydantic says.
+        kind: What the settings should be.
+    """
+    loc: Keys = tuple(error["loc"])
+    keys = above
+    for key in loc:  # pydantic also names the members of unions it tried
+        if (*keys, key) in file.offsets or (key == loc[-1] and error["type"] == "missing"):
+            keys = (*keys, key)
     if error["type"] != "extra_forbidden":
         given = error["input"]
-        return f"{error['msg']}" + (f", not {given!r}" if isinstance(given, str | int | float | bool) else "")
-    key, known = str(error["loc"][-1]), _names(kind, error["loc"][:-1])
-    close = get_close_matches(key, known, n=1, cutoff=0.5)
-    return "no such setting; " + (f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}")
+        return file.mistake(keys, error["msg"] + (f", not {given!r}" if isinstance(given, _SHOWN) else ""))
+    known = _names(kind, loc[:-1])
+    close = get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
+    meant = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+    return file.mistake(keys, f"no such setting; {meant}")
 
 
 def _names(kind: type[BaseModel], where: Sequence[str | int]) -> list[str]:
-    """The settings a place of the file may have; those of the whole file where that is not known."""
+    """The settings a place of the file may have."""
     for key in where:
         inner = next((f.annotation for n, f in kind.model_fields.items() if key in (n, f.alias)), None)
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            kind = inner
+        models = [each for each in (inner, *get_args(inner)) if isinstance(each, type) and issubclass(each, BaseModel)]
+        kind = models[0] if models else kind
     return [field.alias or name for name, field in kind.model_fields.items()]
-
-
-def _keys(file: JsonFile, loc: Sequence[str | int]) -> Keys:
-    """What of pydantic's path is in the file: it also names the members of unions it tried."""
-    keys: Keys = ()
-    for key in loc:
-        if (*keys, key) in file.offsets or key == loc[-1]:
-            keys = (*keys, key)
-    return keys
 
 
 class _Twice(Exception):

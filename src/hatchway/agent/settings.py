@@ -52,18 +52,18 @@ def check_servers(file: JsonFile, settings: AgentSettings) -> None:
     mistakes: list[str] = []
     for section, servers in (("mcp-servers", settings.mcp_servers), ("ptc-servers", settings.ptc_servers)):
         for name, entry in servers.items():
-            mistakes += [file.mistake((section, name, *keys), what) for keys, what in _mistakes(entry)]
+            mistakes += _mistakes(file, (section, name), entry)
     if mistakes:
         raise InvalidSetting("\n".join(mistakes))
 
 
-def _mistakes(entry: Mapping[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
+def _mistakes(file: JsonFile, above: tuple[str, str], entry: Mapping[str, Any]) -> list[str]:
     if ("command" in entry) == ("url" in entry):
-        return [((), "an entry has either a command or a url")]
+        return [file.mistake(above, "an entry has either a command or a url")]
     kind = StdioSettings if "command" in entry else HttpSettings
     try:
         kind.model_validate(entry)
     except ValidationError as e:
-        found = [(error["loc"], told(error, kind)) for error in e.errors() if not _VARIABLE.search(str(error["input"]))]
-        return found
+        known = [error for error in e.errors() if not _VARIABLE.search(str(error["input"]))]
+        return [told(file, above, error, kind) for error in known]
     return []
