@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +33,16 @@ _SYSTEM = frozenset(
     )
 )
 """The system's own directories; a sandbox shows of them what Python needs."""
+_KEY_PLACES = """
+    .ssh .gnupg .aws .azure .kube .config/gcloud .docker/config.json .netrc .git-credentials
+"""
+_KEYS = tuple(_KEY_PLACES.split())
+_NAMES = """
+    .bashrc .bash_profile .bash_login .profile .zshrc .zprofile .zshenv .gitconfig .gitmodules .envrc .mcp.json
+    .vscode .idea
+"""
+_RUN_BY_NAME = tuple(_NAMES.split())
+_RUN_BY_GIT = (".git/hooks", ".git/config")
 
 
 class _Settings(BaseModel):
@@ -73,7 +84,11 @@ def load_sandbox_config(path: Path) -> SandboxConfig:
     Raises:
         InvalidSetting: The file cannot be read, or has mistakes; each with line and column.
     """
-    return checked(read_json(path), SandboxConfig)
+    found = checked(read_json(path), SandboxConfig)
+    files = found.filesystem.model_copy(
+        update={"deny_write": (*found.filesystem.deny_write, str(path.absolute()), str(path.resolve()))}
+    )  # or the code would write its own restrictions of tomorrow
+    return found.model_copy(update={"filesystem": files})
 
 
 def sandbox_settings(config: SandboxConfig, working_dir: Path, hatchway_dir: Path | None = None) -> dict[str, Any]:
@@ -95,7 +110,12 @@ def sandbox_settings(config: SandboxConfig, working_dir: Path, hatchway_dir: Pat
             read=dict.fromkeys([*(p for p in readable_places() if p not in write), home]),
             write=write,
             deny_read=[*(_pattern(each, home) for each in files.deny_read), *_kept_secret()],
-            deny_write=[*(_pattern(each, home) for each in files.deny_write), str(own), str(own.resolve())],
+            deny_write=[
+                *(_pattern(each, home) for each in files.deny_write),
+                str(own),
+                str(own.resolve()),
+                *_traps(write),
+            ],
             workdir=home,
         ),
         "allowed_domains": config.network.allowed_domains,
@@ -116,8 +136,14 @@ def _is_open(path: Path) -> bool:
 
 
 def _kept_secret() -> list[str]:
-    """What no code reads, whatever the file says: the key that seals checkpoints."""
-    return [str(key_path().absolute())]
+    """What no code reads, whatever the file says: the key that seals checkpoints, and where keys of this user lie."""
+    home = Path.home()
+    return [str(key_path().absolute()), *(str(home / name) for name in _KEYS)]
+
+
+def _traps(write: Iterable[Path]) -> list[str]:
+    """What is run later, outside, by who thinks it is theirs: no code changes it, wherever it may write."""
+    return [*_RUN_BY_NAME, *(f"{place}/**/{each}" for place in write for each in _RUN_BY_GIT)]
 
 
 def _place(given: str, home: Path) -> Path:
