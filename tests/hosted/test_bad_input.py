@@ -79,10 +79,7 @@ def an_adapter(vendor: ScriptedVendor, **settings: Any) -> HostedAdapter:
 
 def mounting(provider: str, name: str) -> Any:
     """The vendor's code tool with a file of this machine."""
-    mounts = (HostMount(host_path=name),)
-    if provider == "openai":
-        return code_tool(provider, container={"type": "auto", "host_mounts": mounts})
-    return code_tool(provider, host_mounts=mounts)
+    return code_tool(provider, host_mounts=(HostMount(host_path=name),))
 
 
 @pytest.mark.parametrize("tier", ["2g", "", "4G", 4, None])
@@ -112,6 +109,16 @@ def test_the_wrong_provider_for_a_tool(provider: Any, other: Any) -> None:
         an_adapter(vendor, tools=[code_tool(other)])
     assert told.value.hint == f"give it to the adapter of {other}, or take code_tool({provider!r})"
     assert vendor.requests == []
+
+
+@every_vendor
+def test_no_key(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_")):
+            monkeypatch.delenv(name)
+    with pytest.raises(InvalidSetting, match=f"^{provider}: ") as told:
+        ADAPTERS[provider]("m", tools=[code_tool(provider)])
+    assert told.value.hint == f"export {provider.upper()}_API_KEY=…, or give a client"
 
 
 @every_vendor

@@ -51,6 +51,8 @@ class AnthropicVendor(Vendor):
         given = anthropic.AsyncAnthropic() if client is None else client
         if not isinstance(given, anthropic.AsyncAnthropic):
             raise InvalidSetting(f"the client is an anthropic.AsyncAnthropic, not {type(given).__name__}")
+        if self._is_own and not (given.api_key or given.auth_token or getattr(given, "credentials", None)):
+            raise InvalidSetting("anthropic: there is no API key", hint="export ANTHROPIC_API_KEY=…, or give a client")
         self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline
 
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:

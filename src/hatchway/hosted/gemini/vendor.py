@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, cast
@@ -28,6 +29,9 @@ try:
 except ImportError as e:
     raise MissingExtra("the Google Gen AI SDK", "gemini") from e
 
+_WAYS_IN = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
+"""Variables of the environment by which the SDK finds a way in."""
+
 
 class GeminiVendor(Vendor):
     """Speaks with Gemini.
@@ -43,10 +47,12 @@ class GeminiVendor(Vendor):
     takes = FileRules(max_file_bytes=MAX_FILE_BYTES)
 
     def __init__(self, client: Any = None) -> None:
+        if client is None and not any(os.environ.get(name) for name in _WAYS_IN):
+            raise _no_key("there is no API key")  # the SDK would say so too, and then fail to close what it began
         try:
             given = genai.Client() if client is None else client
         except ValueError as e:
-            raise InvalidSetting(f"gemini: {e}", hint="export GEMINI_API_KEY=…, or give a client") from None
+            raise _no_key(str(e)) from None
         given = given.aio if isinstance(given, genai.Client) else given
         if not isinstance(given, AsyncClient):
             raise InvalidSetting(
@@ -145,6 +151,10 @@ class GeminiVendor(Vendor):
     def memory_limit(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
         """Gemini has no tiers."""
         return None
+
+
+def _no_key(why: str) -> InvalidSetting:
+    return InvalidSetting(f"gemini: {why}", hint="export GEMINI_API_KEY=…, or give a client")
 
 
 def _arguments(request: Mapping[str, Any], *, is_raw: bool) -> dict[str, Any]:

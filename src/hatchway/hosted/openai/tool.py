@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.hosted.code import FileRef, HostedCodeResult, Status
 from hatchway.hosted.containers import AutoContainerConfig, ContainerConfig, container_config
 from hatchway.hosted.context import ToolResult
+from hatchway.hosted.mounts import HostMount
 from hatchway.hosted.provider_tool import NoParams, ProviderTool
 from hatchway.tools.functions import Tool, as_tools
 
@@ -56,6 +57,8 @@ class OpenAICodeInterpreterTool(ProviderTool[NoParams, CodeInterpreterResult, Co
     description: str = "Runs Python that the model writes, in a container at OpenAI."
     provider: Any = "openai"
     container: Any = field(default_factory=AutoContainerConfig)
+    host_mounts: tuple[HostMount, ...] = ()
+    """Files of this machine, uploaded first; the same as those of `container`."""
     allowed_callers: tuple[Literal["direct", "programmatic"], ...] = ()
     """Who may have it run: the model, or programs of the model too; empty leaves it to the vendor."""
 
@@ -66,7 +69,9 @@ class OpenAICodeInterpreterTool(ProviderTool[NoParams, CodeInterpreterResult, Co
             raise InvalidSetting(
                 f"allowed_callers are 'direct' and 'programmatic', not {', '.join(map(str, strangers))}"
             )
-        object.__setattr__(self, "container", container_config(self.container))
+        config = container_config(self.container)
+        config = replace(config, host_mounts=tuple(dict.fromkeys((*config.host_mounts, *self.host_mounts))))
+        object.__setattr__(self, "container", config)
         object.__setattr__(self, "config", self.container)
         object.__setattr__(self, "tools", tuple(as_tools(self.tools).values()))
         Tool.__post_init__(self)

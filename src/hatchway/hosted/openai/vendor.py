@@ -17,6 +17,7 @@ from hatchway.hosted.openai.tool import MAX_FILE_BYTES, SUFFIXES, OpenAICodeInte
 from hatchway.hosted.openai.writing import without_container, write_answers, write_request
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
+from hatchway.hosted.wire import as_item, text_of
 
 try:
     import httpx2
@@ -168,7 +169,7 @@ class OpenAIVendor(Vendor):
 
 
 def _status_failure(error: openai.APIStatusError) -> Failure:
-    status, message = error.status_code, error.message
+    status, message = error.status_code, text_of(as_item(error.body), "message") or error.message
     common: dict[str, Any] = {"message": message, "status": status, "request_id": error.request_id}
     if status in (400, 404, 410) and _is_gone(message):
         return Failure(kind="gone", **common)
