@@ -176,6 +176,17 @@ async def test_second_pause_of_an_action_needs_an_answer_of_its_own(tools: list[
     await wait.provider.aclose()
 
 
+async def test_token_of_an_earlier_pause_settles_nothing_of_a_later_one(tools: list[Any], did: list[str]) -> None:
+    wait = await paused(tools, "[wipe('/a'), wipe('/b')]")
+    first, stored = wait.request.to_function_approval_response(approved=True), wait.session.to_dict()
+    await wait.answered(first)
+    wait.session = AgentSession.from_dict(json.loads(json.dumps(stored)))
+    _, [again] = await wait.answered(first)
+    assert again.additional_properties["hatchway"]["calls"][0]["arguments"] == {"path": "/b"}
+    assert did == ["wipe /a"]
+    await wait.provider.aclose()
+
+
 async def test_rejected_action_is_dropped_and_runs_nothing_more(tools: list[Any], did: list[str]) -> None:
     wait = await paused(tools)
     saw, _ = await wait.answered(wait.request.to_function_approval_response(approved=False))

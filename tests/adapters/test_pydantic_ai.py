@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.capabilities import AbstractCapability, HandleDeferredToolCalls
-from pydantic_ai.exceptions import ApprovalRequired, UserError
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    CombinedCapability,
+    HandleDeferredToolCalls,
+    WrapperCapability,
+)
+from pydantic_ai.exceptions import ApprovalRequired, ToolFailed, UserError
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDenied
@@ -158,6 +163,60 @@ async def test_hooks_of_capabilities_see_nested_calls() -> None:
     assert [name for name, _ in seen] == ["execute_code", "whose"]
     assert seen[1][1].startswith(f"{seen[0][1]}__")
     await toolset.aclose()
+
+
+class Idle(AbstractCapability[Any]):
+    """Has no hooks of tools."""
+
+    async def before_node_run(self, ctx: Any, *, node: Any) -> Any:
+        return node
+
+
+class Refuses(AbstractCapability[Any]):
+    """Lets no tool but the code itself run."""
+
+    async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
+        if call.tool_name != "execute_code":
+            raise ToolFailed("not here")
+        return await handler(args)
+
+
+async def _refused(ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
+    if call.tool_name != "execute_code":
+        raise ToolFailed("not here")
+    return args
+
+
+def _refusing_instance() -> Any:
+    made: Any = Idle()
+    made.before_tool_execute = _refused
+    return made
+
+
+@pytest.mark.parametrize(
+    "refusing",
+    [
+        Refuses,
+        lambda: CombinedCapability([Idle(), CombinedCapability([Refuses()])]),
+        lambda: WrapperCapability(Refuses()),
+        _refusing_instance,
+    ],
+    ids=["plain", "combined", "wrapped", "instance"],
+)
+async def test_no_hook_is_passed_by_however_it_is_had(refusing: Any) -> None:
+    toolset = CodeModeToolset(tools(), sandbox="monty")
+    code = "try:\n    look('x')\nexcept RuntimeError as e:\n    told = str(e)\ntold"
+    result = await agent_of(scripted(code), toolset, capabilities=[Idle(), refusing()]).run("go")
+    assert returns(result)[-1].content == "ToolError: not here"
+    assert DID == []
+    await toolset.aclose()
+
+
+def test_hooks_that_do_nothing_are_known() -> None:
+    from hatchway.adapters.pydantic_ai.nested import has_tool_hooks
+
+    assert not has_tool_hooks(CombinedCapability([Idle(), CodeModeCapability(sandbox="monty")]))
+    assert has_tool_hooks(CombinedCapability([Idle(), HandleDeferredToolCalls(lambda ctx, requests: None)]))
 
 
 async def test_token_settles_its_own_pause_and_no_other() -> None:
