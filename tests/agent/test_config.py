@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from hatchway.agent.config import Config, init_config
-from hatchway.agent.sandbox_config import SandboxConfig
 from hatchway.core.errors import InvalidSetting
 from hatchway.tools.mcp.settings import server_settings
 
@@ -101,7 +100,9 @@ def test_the_settings_of_the_seed_and_ours(tmp_path: Path) -> None:
 def test_a_file_can_say_the_restrictions(tmp_path: Path) -> None:
     written(tmp_path, '{"sandbox-config": "walls.json"}')
     (tmp_path / "walls.json").write_text('{"filesystem": {"denyRead": ["x"]}}')
-    assert Config(tmp_path).sandbox_config == SandboxConfig.model_validate({"filesystem": {"denyRead": ["x"]}})
+    files = Config(tmp_path).sandbox_config.filesystem
+    assert files.deny_read == ("x",)
+    assert str(tmp_path / "walls.json") in files.deny_write
     (tmp_path / "walls.json").write_text('{"filesystem":\n {"denyReed": ["x"]}}')
     with pytest.raises(InvalidSetting) as caught:
         Config(tmp_path)
@@ -198,3 +199,15 @@ def test_a_workspace_whose_name_is_a_mark_changes_nothing(tmp_path: Path) -> Non
     odd.mkdir()
     init_config(odd)
     assert Config(odd).system_prompt.count("`task-planning`") == 1
+
+
+def test_of_the_env_file_only_what_servers_name_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, '{"ptc-servers": {"a": {"command": "x", "env": {"K": "${A_HATCHWAY_KEY}", "P": "${PATH}"}}}}')
+    (tmp_path / ".env").write_text("A_HATCHWAY_KEY=k\nPATH=/evil\nLD_PRELOAD=/evil.so\n")
+    monkeypatch.setenv("A_HATCHWAY_KEY", "")
+    monkeypatch.delenv("A_HATCHWAY_KEY")
+    path = os.environ["PATH"]
+    assert Config(tmp_path).take_env_file() == ["A_HATCHWAY_KEY"]
+    assert (os.environ["A_HATCHWAY_KEY"], os.environ["PATH"]) == ("k", path)
+    assert "LD_PRELOAD" not in os.environ
+    assert Config(tmp_path).take_env_file() == []

@@ -10,11 +10,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hatchway.agent.env_file import read_env_file
 from hatchway.agent.json_places import checked, read_json
 from hatchway.agent.sandbox_config import SandboxConfig, load_sandbox_config
 from hatchway.agent.settings import AgentSettings, check_servers
 from hatchway.agent.skills import SkillMetadata, find_skills, render_skills
 from hatchway.core.errors import InvalidSetting
+from hatchway.tools.mcp.settings import variables_in
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -68,6 +70,20 @@ class Config:
         folders = (self.hatchway_dir / "skills", self.working_dir / ".agents" / "skills")
         self.skills_metadata, self.warnings = find_skills(folders)
         self.system_prompt = self._system_prompt()
+
+    def take_env_file(self) -> list[str]:
+        """Put what the workspace's `.env` has of the variables its servers name into this process's environment.
+
+        Only where they are not set, and nothing else of the file: it may have come with a repository.
+
+        Returns:
+            The names that were set.
+        """
+        wanted = variables_in(self.mcp_servers) | variables_in(self.ptc_servers)
+        own = read_env_file(self.working_dir / ".env")
+        taken = sorted(name for name in wanted if name in own and name not in os.environ)
+        os.environ.update({name: own[name] for name in taken})
+        return taken
 
     def _sandbox_config(self) -> SandboxConfig:
         match self.settings.sandbox_config:

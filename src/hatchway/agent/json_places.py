@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, NamedTuple, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,6 +22,15 @@ _MAX_BYTES = 4 * 1024**2
 _SHOWN = (str, int, float)
 
 
+class Mistake(NamedTuple):
+    """What is wrong, and where."""
+
+    offset: int
+    """Characters from the beginning of the file."""
+    line: str
+    """For the person who wrote the file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonFile:
     """A JSON object and where its parts stand."""
@@ -32,13 +41,20 @@ class JsonFile:
     offsets: Mapping[Keys, int]
     """Where each key, and each item of a list, begins."""
 
-    def mistake(self, keys: Sequence[str | int], told: str) -> str:
+    def mistake(self, keys: Sequence[str | int], told: str) -> Mistake:
         """One mistake as a line: file, line, column, setting and what is wrong with it."""
         at = tuple(keys)
         while at not in self.offsets:
             at = at[:-1]
         shown = ".".join(str(key) for key in keys)
-        return f"{self.path}:{_line_column(self.text, self.offsets[at])}: {shown + ': ' if shown else ''}{told}"
+        offset = self.offsets[at]
+        line = f"{self.path}:{_line_column(self.text, offset)}: {shown + ': ' if shown else ''}{told}"
+        return Mistake(offset, line)
+
+
+def refused(mistakes: Iterable[Mistake]) -> InvalidSetting:
+    """The error that tells all mistakes, in the order in which they stand."""
+    return InvalidSetting("\n".join(dict.fromkeys(mistake.line for mistake in sorted(mistakes))))
 
 
 def read_json(path: Path) -> JsonFile:
@@ -75,11 +91,10 @@ def checked(file: JsonFile, kind: type[Model]) -> Model:
     try:
         return kind.model_validate(file.value)
     except ValidationError as e:
-        lines = [told(file, (), error, kind) for error in e.errors()]
-        raise InvalidSetting("\n".join(dict.fromkeys(lines))) from None
+        raise refused(told(file, (), error, kind) for error in e.errors()) from None
 
 
-def told(file: JsonFile, above: Keys, error: Mapping[str, Any], kind: type[BaseModel]) -> str:
+def told(file: JsonFile, above: Keys, error: Mapping[str, Any], kind: type[BaseModel]) -> Mistake:
     """One mistake in words for the person who wrote the file.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hatchway.agent.json_places import JsonFile, checked, read_json
+from hatchway.agent.json_places import JsonFile, Mistake, checked, read_json, refused
 from hatchway.core.errors import InvalidSetting
 from hatchway.gate.call_rules import CallRule, call_rule
 from hatchway.gate.patterns import parse_pattern
@@ -108,7 +108,7 @@ class PermissionFile:
             *_mistakes(file, "denied_tools", found.denied_tools),
         ]
         if mistakes:
-            raise InvalidSetting("\n".join(mistakes))
+            raise refused(mistakes)
         return found
 
     @contextmanager
@@ -125,7 +125,7 @@ class PermissionFile:
             os.close(descriptor)
 
 
-def _mistakes(file: JsonFile, key: str, entries: tuple[str | _Entry, ...]) -> Iterator[str]:
+def _mistakes(file: JsonFile, key: str, entries: tuple[str | _Entry, ...]) -> Iterator[Mistake]:
     for n, entry in enumerate(entries):
         try:
             parse_pattern(entry if isinstance(entry, str) else entry.pattern)

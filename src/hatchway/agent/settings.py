@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hatchway.agent.json_places import JsonFile, told
+from hatchway.agent.json_places import JsonFile, Mistake, refused, told
 from hatchway.agent.sandbox_config import SandboxConfig
-from hatchway.core.errors import InvalidSetting
 from hatchway.tools.mcp.settings import HttpSettings, StdioSettings
 
 Servers = Mapping[str, Mapping[str, Any]]
@@ -49,15 +48,15 @@ def check_servers(file: JsonFile, settings: AgentSettings) -> None:
     Raises:
         InvalidSetting: All mistakes, a line each.
     """
-    mistakes: list[str] = []
+    mistakes: list[Mistake] = []
     for section, servers in (("mcp-servers", settings.mcp_servers), ("ptc-servers", settings.ptc_servers)):
         for name, entry in servers.items():
             mistakes += _mistakes(file, (section, name), entry)
     if mistakes:
-        raise InvalidSetting("\n".join(mistakes))
+        raise refused(mistakes)
 
 
-def _mistakes(file: JsonFile, above: tuple[str, str], entry: Mapping[str, Any]) -> list[str]:
+def _mistakes(file: JsonFile, above: tuple[str, str], entry: Mapping[str, Any]) -> list[Mistake]:
     if ("command" in entry) == ("url" in entry):
         return [file.mistake(above, "an entry has either a command or a url")]
     kind = StdioSettings if "command" in entry else HttpSettings

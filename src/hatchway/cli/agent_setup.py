@@ -49,6 +49,7 @@ def prepare(options: AgentOptions, folder: Path | None = None) -> Setup:
     folder = folder or Path.cwd()
     init_config(folder)
     config = Config(folder)
+    config.take_env_file()
     return Setup(
         options=options,
         config=config,

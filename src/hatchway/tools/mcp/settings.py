@@ -106,7 +106,7 @@ def server_settings(
     """
     known = os.environ if environment is None else environment
     raw = {name: entry for name, entry in entries.items() if not isinstance(entry, _Entry)}
-    missing = sorted(_variables(raw) - known.keys())
+    missing = sorted(variables_in(raw) - known.keys())
     if missing:
         raise InvalidSetting(
             f"the settings of MCP servers use {len(missing)} environment variable(s) that are not set: "
@@ -151,13 +151,14 @@ def _checked(name: str, entry: Any) -> ServerSettings:
         raise InvalidSetting(f"MCP server {name!r}: {told}") from None
 
 
-def _variables(part: Any) -> set[str]:
+def variables_in(part: Any) -> set[str]:
+    """The variables that entries need: every `${VAR}` without a default."""
     if isinstance(part, str):
         return {found[1] for found in _VARIABLE.finditer(part) if found[2] is None}
     if isinstance(part, Mapping):
-        return set[str]().union(*map(_variables, cast(Mapping[str, Any], part).values()))
+        return set[str]().union(*map(variables_in, cast(Mapping[str, Any], part).values()))
     if isinstance(part, list | tuple):
-        return set[str]().union(*map(_variables, cast(list[Any], part)))
+        return set[str]().union(*map(variables_in, cast(list[Any], part)))
     return set()
 
 
