@@ -1,8 +1,13 @@
-"""The search index: words by SQLite's FTS5, meaning by vectors, both lists merged by their ranks."""
+"""The search index: words by SQLite's FTS5, meaning by vectors, merged by how much each tells a tool apart.
+
+Merging by ranks would let a tool that shares one common word with the query push aside what is meant: the best of a bad
+list ranks first as well. So words count by how much of the query they cover, meaning by how far a tool stands out.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -12,15 +17,28 @@ from typing import Any
 from hatchway.core.errors import InvalidSetting
 from hatchway.tools.search.catalog import Entry
 from hatchway.tools.search.embedding import Embedder, embedder
-from hatchway.tools.search.settings import SearchSettings
+from hatchway.tools.search.settings import OFFLINE, SearchSettings
+from hatchway.tools.search.static import StaticEmbedder, common_words
 
-_DEPTH = 60
-"""How far down each list is read; also the constant of reciprocal rank fusion."""
+_DEPTH = 40
+"""How far down each list is read."""
+_MAX_TOKENS = 60
+"""Of a tool's meaning, that are looked at one by one."""
+_WORDS_WORTH = 5.0
+"""What covering all of a query by rare words is worth, in standard deviations of meaning."""
+_SATURATION = 2.2
+"""The most BM25 gives a word, as a multiple of the word's rarity."""
+_MATCH_WORTH = 0.6
+"""What matching words count beside the whole text, where the embedder tells both."""
 _MAX_QUERY = 1000
+_MAX_TERMS = 50
 _NO_VECTOR = memoryview(b"")
 """Where words alone count."""
+_VERSION = 2
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS tools (name TEXT PRIMARY KEY, digest TEXT NOT NULL, vector BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS tools (
+    name TEXT PRIMARY KEY, digest TEXT NOT NULL, meaning TEXT NOT NULL, vector BLOB NOT NULL
+);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(name UNINDEXED, text, tokenize = 'porter unicode61');
 """
 
@@ -39,18 +57,28 @@ class Index:
     def __init__(self, settings: SearchSettings) -> None:
         self._settings = settings
         self._embed: Embedder | None = embedder(settings) if settings.vector_weight else None
+        is_static = self._embed is not None and settings.embedder == OFFLINE
+        self._static = StaticEmbedder(settings.dimensions) if is_static else None
+        self._tokens: list[Any] = []
         place = ":memory:" if settings.database is None else str(settings.database)
         try:
             if settings.database is not None:
                 Path(settings.database).parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(place, check_same_thread=False, isolation_level=None)
-            self._db.executescript(_SCHEMA)
+            self._prepare()
         except (OSError, sqlite3.Error) as e:
             raise InvalidSetting(
                 f"the search index {place} cannot be opened: {e}", hint="set PYTOOLS_DB_PATH"
             ) from None
         self._names: list[str] = []
         self._vectors: Any = None
+
+    def _prepare(self) -> None:
+        """Make the tables; those of another version are only an index, and are made anew."""
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version != _VERSION:
+            self._db.executescript("DROP TABLE IF EXISTS tools; DROP TABLE IF EXISTS words;")
+        self._db.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
 
     def sync(self, entries: Iterable[Entry]) -> int:
         """Bring the index in line with these tools; how many had to be read anew."""
@@ -75,22 +103,24 @@ class Index:
 
     def load(self) -> None:
         """Search what the database holds, as it is."""
-        rows = self._db.execute("SELECT name, vector FROM tools ORDER BY name").fetchall()
-        self._names = [name for name, _ in rows]
+        rows = self._db.execute("SELECT name, meaning, vector FROM tools ORDER BY name").fetchall()
+        self._names = [name for name, _, _ in rows]
         if self._embed is None:
             return
         import numpy as np
 
-        blobs = [np.frombuffer(vector, dtype=np.float32) for _, vector in rows]
+        blobs = [np.frombuffer(vector, dtype=np.float32) for _, _, vector in rows]
         self._vectors = np.stack(blobs) if blobs else None
+        if self._static is not None:
+            self._tokens = self._static.tokens([meaning for _, meaning, _ in rows])
 
     def search(self, query: str, limit: int = 8) -> list[str]:
         """The names of the tools that fit best, best first."""
         query, weights = query[:_MAX_QUERY], self._settings
         scores: dict[str, float] = {}
         for weight, found in ((weights.bm25_weight, self._by_words), (weights.vector_weight, self._by_meaning)):
-            for rank, name in enumerate(found(query) if weight else ()):
-                scores[name] = scores.get(name, 0.0) + weight / (_DEPTH + rank + 1)
+            for name, score in (found(query) if weight else {}).items():
+                scores[name] = scores.get(name, 0.0) + weight * score
         return sorted(scores, key=lambda name: (-scores[name], name))[: max(0, limit)]
 
     def close(self) -> None:
@@ -104,21 +134,32 @@ class Index:
     def _add(self, entries: list[Entry], digests: Mapping[str, str]) -> None:
         vectors = self._embed([each.meaning for each in entries]) if self._embed else [_NO_VECTOR] * len(entries)
         rows = [
-            (each.name, digests[each.name], vector.tobytes()) for each, vector in zip(entries, vectors, strict=True)
+            (each.name, digests[each.name], each.meaning, vector.tobytes())
+            for each, vector in zip(entries, vectors, strict=True)
         ]
-        self._db.executemany("INSERT INTO tools VALUES (?, ?, ?)", rows)
+        self._db.executemany("INSERT INTO tools VALUES (?, ?, ?, ?)", rows)
         self._db.executemany("INSERT INTO words VALUES (?, ?)", [(each.name, each.text) for each in entries])
 
-    def _by_words(self, query: str) -> list[str]:
-        terms = re.findall(r"\w+", query)[:50]
+    def _by_words(self, query: str) -> dict[str, float]:
+        """Tools that share words with the query, by how much of it they cover."""
+        found = dict.fromkeys(re.findall(r"\w+", query.lower()))
+        common = common_words()
+        terms = ([term for term in found if term not in common] or list(found))[:_MAX_TERMS]
         if not terms:
-            return []
-        asked = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms))
-        sql = "SELECT name FROM words WHERE words MATCH ? ORDER BY bm25(words) LIMIT ?"
-        return [name for (name,) in self._db.execute(sql, (asked, _DEPTH))]
+            return {}
+        asked = " OR ".join(f'"{term}"' for term in terms)
+        sql = "SELECT name, -rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"  # rank is FTS5's bm25
+        most = len(terms) * _SATURATION * math.log(len(self._names) + 2)
+        return {name: _WORDS_WORTH * score / most for name, score in self._db.execute(sql, (asked, _DEPTH))}
 
-    def _by_meaning(self, query: str) -> list[str]:
+    def _by_meaning(self, query: str) -> dict[str, float]:
+        """The nearest tools, by how far each stands out from all."""
         if self._vectors is None or self._embed is None or not query.strip():
-            return []
+            return {}
         near = self._vectors @ self._embed([query])[0]
-        return [self._names[number] for number in (-near).argsort(kind="stable")[:_DEPTH]]
+        best = (-near).argsort(kind="stable")[:_DEPTH]
+        apart = (near[best] - near.mean()) / (spread := near.std() or 1.0)
+        if self._static is not None:
+            matches = self._static.matches(query, [self._tokens[number][:_MAX_TOKENS] for number in best])
+            apart += _MATCH_WORTH * (matches - matches.mean()) / spread
+        return {self._names[number]: float(score) for number, score in zip(best, apart, strict=True)}
