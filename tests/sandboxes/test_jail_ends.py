@@ -65,6 +65,40 @@ async def test_closing_leaves_nothing() -> None:
     assert _left() == before
 
 
+@pytest.mark.parametrize("turns", [0, 1, 5, 30, 60])
+async def test_cancelled_while_it_starts_again_and_again_nothing_is_left(turns: int) -> None:
+    """As a cancel scope of anyio does, which cancels at every turn of the loop until its tasks are gone."""
+    before = _left()
+    jail = JailSandbox(tier="namespaces")
+    task = asyncio.ensure_future(jail.execute("1"))
+    for _ in range(turns):
+        await asyncio.sleep(0.002)
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0)
+    if not task.cancelled():
+        await task.result().cancel()
+    await _closed_by_a_caller_that_is_cancelled(jail)
+    assert _left() == before
+
+
+async def _closed_by_a_caller_that_is_cancelled(jail: JailSandbox) -> None:
+    closing = asyncio.ensure_future(jail.aclose())
+    await asyncio.sleep(0)
+    while not closing.done():
+        closing.cancel()
+        await asyncio.sleep(0)
+
+
+async def test_closed_by_a_caller_that_is_cancelled_nothing_is_left() -> None:
+    before = _left()
+    jail = JailSandbox(tier="namespaces")
+    assert (await run(jail, "1")).output == 1
+    await jail.execute("import os\nos.fork()\nwhile True: pass")
+    await _closed_by_a_caller_that_is_cancelled(jail)
+    assert _left() == before
+
+
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
 async def test_many_executions_leak_nothing(count: int) -> None:
     before = _left()

@@ -200,7 +200,7 @@ class GuestExecution(CallingExecution):
 
     def _on_silence(self) -> None:
         """The channel is closed and nobody is dead: whatever the guest does, it can no longer tell."""
-        if self._is_alive:
+        if self._is_alive and not self._process.has_ended():
             self._is_silent = True
             self._process.kill()
 
@@ -238,7 +238,7 @@ class GuestExecution(CallingExecution):
             self._beside.end()
         self._channel.detach()
         if not self._is_session:
-            asyncio.get_running_loop().call_soon(self._process.kill)  # whoever waits for the end is told first
+            asyncio.get_running_loop().call_soon(self._process.retire)  # whoever waits for the end is told first
         if self._on_end is not None:
             self._on_end()
         self._came.wake()

@@ -92,6 +92,14 @@ class GuestProcess(Protocol):
         """Kill the guest with all its descendants; `on_death` is told when they are dead. Legal twice."""
         ...
 
+    def retire(self) -> None:
+        """As `kill`, for a guest that has done its work: what it left behind can be taken, so there is no hurry."""
+        ...
+
+    def has_ended(self) -> bool:
+        """Whether the guest itself is dead, though `on_death` was not told yet; False where it cannot be told."""
+        ...
+
     def cpu_seconds(self) -> float:
         """CPU time of the guest and all its descendants, ever; 0.0 where it cannot be told."""
         ...

@@ -22,6 +22,8 @@ START_SECONDS = 60.0
 """A container whose guest is not there after this never will be."""
 GRACE_SECONDS = 0.25
 """A relay that has not ended its container after this is helped by the engine."""
+SENDING_SECONDS = 30.0
+"""The same, where it has files to send first."""
 STUCK_SECONDS = 4.0
 """A client that has not ended after this is killed; its container is removed by name."""
 
@@ -103,11 +105,22 @@ class ContainerProcess:
 
     def kill(self) -> None:
         """As `GuestProcess` says: the relay does it at once, and if it does not, the engine."""
+        self._kill(GRACE_SECONDS)
+
+    def _kill(self, patience: float) -> None:
         if self.is_dead:
             return
         self._is_killed = True
         self._link.send(b"K", b"" if self.output is None else json.dumps(self._files.wanted(self._limits)).encode())
-        self._helper = self._loop.call_later(GRACE_SECONDS, self._do, self._kill_by_engine)
+        self._helper = self._loop.call_later(patience, self._do, self._kill_by_engine)
+
+    def retire(self) -> None:
+        """As `GuestProcess` says: the engine would take the files away that the relay is sending."""
+        self._kill(GRACE_SECONDS if self.output is None else SENDING_SECONDS)
+
+    def has_ended(self) -> bool:
+        """As `GuestProcess` says: who runs the container tells its end."""
+        return False
 
     async def wait_gone(self) -> None:
         """Until the container is removed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import socket
 from array import array
@@ -100,6 +101,20 @@ class SealedProcess:
                 signal.pidfd_send_signal(self._init, signal.SIGKILL)
             except ProcessLookupError:
                 pass  # dead; the zygote is about to say so
+
+    def retire(self) -> None:
+        """As `GuestProcess` says; its files outlive it."""
+        if self._cpu is not None:
+            self._cpu.close()  # it was asked for the last time
+        self.kill()
+
+    def has_ended(self) -> bool:
+        """As `GuestProcess` says."""
+        if self._guest < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._guest, select.POLLIN)
+        return bool(poll.poll(0))
 
     async def wait_gone(self) -> None:
         """Until everything of it is dead."""

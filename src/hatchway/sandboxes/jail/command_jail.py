@@ -21,6 +21,7 @@ from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.sealed_command import SealedCommand
 from hatchway.sandboxes.jail.system_files import PATH
 from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.starting import to_the_end
 
 if TYPE_CHECKING:
     from hatchway.sandboxes.jail.landlocked_command import CommandSpawner
@@ -183,7 +184,7 @@ class CommandJail:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.shield(self.aclose())
+        await to_the_end(self.aclose())
 
     async def _body(
         self, argv: Sequence[str], environment: Mapping[str, str], limits: Limits, pipes: Pipes, *, has_tty: bool

@@ -28,7 +28,7 @@ from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
 from hatchway.sandboxes.process.guest import SupervisedProcess
 from hatchway.sandboxes.process.spawner import Python, Spawner
 from hatchway.sandboxes.shown_files import check_there, link, show_input
-from hatchway.sandboxes.starting import started
+from hatchway.sandboxes.starting import started, to_the_end
 from hatchway.sandboxes.wall import landlock
 
 NEEDED_VERSION = 6
@@ -142,6 +142,9 @@ class LandlockTier:
 
     async def close(self) -> None:
         """As `TierMaker` says."""
+        await to_the_end(self._closed())
+
+    async def _closed(self) -> None:
         for process in tuple(self._made):
             process.kill()
             await process.wait_gone()

@@ -41,9 +41,11 @@ class NamespacesTier:
     async def close(self) -> None:
         """As `TierMaker` says."""
         zygote, self.zygote = self.zygote, None
-        if zygote is not None:
-            await zygote.close()
-        for child in self._made:
-            if child.output is not None:
-                child.output.close()
-        self._made.clear()
+        try:
+            if zygote is not None:
+                await zygote.close()
+        finally:
+            for child in self._made:
+                if child.output is not None:
+                    child.output.close()
+            self._made.clear()

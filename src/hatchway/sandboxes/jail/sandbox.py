@@ -32,6 +32,7 @@ from hatchway.sandboxes.packages.existing import site_packages
 from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.probing import added, probed
 from hatchway.sandboxes.shown_files import PLACES
+from hatchway.sandboxes.starting import to_the_end
 
 SPARES = 4
 OTHERS = 4
@@ -146,7 +147,10 @@ class JailSandbox(GuestSandbox[JailedProcess]):
         }
 
     async def aclose(self) -> None:
-        """As the contract says. The sandbox can be used again afterwards."""
+        """As the contract says, also for a caller that is cancelled. The sandbox can be used again afterwards."""
+        await to_the_end(self._closed())
+
+    async def _closed(self) -> None:
         await super().aclose()
         await self._pool.close()
         while self._others:

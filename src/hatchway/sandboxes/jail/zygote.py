@@ -15,7 +15,7 @@ from hatchway.sandboxes.jail.cgroups import Cgroup, Cgroups
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
 from hatchway.sandboxes.jail.link import Link
 from hatchway.sandboxes.jail.refusals import refusal
-from hatchway.sandboxes.starting import started
+from hatchway.sandboxes.starting import started, to_the_end
 
 START_SECONDS = 30.0
 END_SECONDS = 5.0
@@ -108,17 +108,28 @@ class Zygote:
             self._shut(self._free.pop(0))
 
     async def close(self) -> None:
-        """End it, and with it every child; everything is dead and given back when this returns. Legal twice."""
+        """End it, and with it every child; everything is dead and given back when this returns. Legal twice.
+
+        Also for a caller that is cancelled meanwhile.
+        """
         self._link.close()
+        await to_the_end(self._ended())
+
+    async def _ended(self) -> None:
         deadline = self.loop.time() + END_SECONDS
-        while self._process.poll() is None:
-            if self.loop.time() > deadline:
+        try:
+            while self._process.poll() is None:
+                if self.loop.time() > deadline:
+                    self._process.kill()
+                await asyncio.sleep(0.002)
+        finally:
+            if self._process.returncode is None:  # the loop itself ends
                 self._process.kill()
-            await asyncio.sleep(0.002)
-        for slot in self._slots:
-            slot.link.close()
-        if self._cgroups is not None:
-            self._cgroups.close()
+                self._process.wait()
+            for slot in self._slots:
+                slot.link.close()
+            if self._cgroups is not None:
+                self._cgroups.close()
 
     def _shut(self, slot: Slot) -> None:
         self._slots.remove(slot)

@@ -7,8 +7,11 @@ import os
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.spawner import Spawner
-from hatchway.sandboxes.process.supervised import Supervised, no_pipes
+from hatchway.sandboxes.process.supervised import DEAF_SECONDS, Supervised, no_pipes
 from hatchway.transports.stdio import StdinStdoutTransport
+
+BUSY_SECONDS = 5.0
+"""How long a supervisor may take to kill where files are at stake: on a busy machine it may wait for its turn."""
 
 
 class SupervisedProcess(Supervised):
@@ -37,6 +40,10 @@ class SupervisedProcess(Supervised):
     def keep_output(self, folder: str) -> None:
         """Let the files in this folder below its own be read when it is dead; start it with `keeps_folder`."""
         self.output = OutputFolder(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), on_close=self._release)
+
+    def retire(self) -> None:
+        """As `GuestProcess` says: the files would be gone with a supervisor that the spawner has to kill."""
+        self._kill(BUSY_SECONDS if self.output is not None and self.output.fd >= 0 else DEAF_SECONDS)
 
     async def wait_gone(self) -> None:
         """Until everything of it is dead and, once its files were taken, its folder is removed."""

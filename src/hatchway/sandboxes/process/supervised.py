@@ -111,13 +111,21 @@ class Supervised:
 
     def kill(self) -> None:
         """As `GuestProcess` says."""
+        self._kill(DEAF_SECONDS)
+
+    def _kill(self, patience: float) -> None:
         if self.is_dead:
             return
         self._is_killed = True
         self._attach()
         self._order(b"kill\n")
         if self._helper is None:
-            self._help_after(DEAF_SECONDS)
+            self._help_after(patience)
+
+    def has_ended(self) -> bool:
+        """As `GuestProcess` says."""
+        seen = tree.stat(self._guest) if self._guest else None
+        return bool(self._guest) and (seen is None or seen.is_zombie)
 
     async def wait_gone(self) -> None:
         """Until it is dead and its folder is removed."""

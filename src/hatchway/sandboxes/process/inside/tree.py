@@ -19,6 +19,8 @@ class Stat(NamedTuple):
     """CPU of its children that are dead and were waited for."""
     threads: int
     resident_bytes: int
+    is_zombie: bool
+    """It is dead, and its parent has not heard of it."""
 
 
 def stat(pid: int) -> Stat | None:
@@ -33,7 +35,14 @@ def parsed(text: bytes) -> Stat:
     """What a file /proc/<pid>/stat says."""
     fields = text.rpartition(b")")[2].split()
     user, system, reaped_user, reaped_system = map(int, fields[11:15])
-    return Stat(int(fields[1]), user + system, reaped_user + reaped_system, int(fields[17]), int(fields[21]) * PAGE)
+    return Stat(
+        parent=int(fields[1]),
+        own_ticks=user + system,
+        reaped_ticks=reaped_user + reaped_system,
+        threads=int(fields[17]),
+        resident_bytes=int(fields[21]) * PAGE,
+        is_zombie=fields[0] in (b"Z", b"X"),
+    )
 
 
 def children(pid: int) -> list[int]:
