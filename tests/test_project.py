@@ -136,6 +136,13 @@ def test_a_module_is_one_thing(path: Path) -> None:
     assert long == []
 
 
+def test_one_small_tree_of_errors() -> None:
+    source = (REPO / "src" / "hatchway" / "core" / "errors.py").read_text(encoding="utf-8")
+    names = [node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    assert len(names) <= 25
+    assert [name for name in names if name not in source.partition('"""')[2].partition('"""')[0]] == []  # all are drawn
+
+
 def test_every_folder_says_what_it_is_for() -> None:
     folders = [path for path in (REPO / "src" / "hatchway").iterdir() if (path / "__init__.py").exists()]
     assert [folder.name for folder in folders if not (folder / "README.md").exists()] == []

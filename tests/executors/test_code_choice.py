@@ -14,7 +14,7 @@ from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from hatchway import tool
-from hatchway.core.errors import AnswerWithheld, CodeRuntimeError, InvalidSetting, RoundLimitReached, SandboxUnavailable
+from hatchway.core.errors import AnswerWithheld, CodeRuntimeError, InvalidSetting, SandboxUnavailable
 from hatchway.core.events import (
     AgentEvent,
     CallFailed,
@@ -194,7 +194,7 @@ async def test_answers_that_do_not_come() -> None:
     async with LlmAgent("a", model=a_model(vendor), code=code, max_rounds=1) as agent:
         with pytest.raises(AnswerWithheld):
             await agent.run("go")
-        with pytest.raises(RoundLimitReached):
+        with pytest.raises(AnswerWithheld, match="max_rounds"):
             await agent.run("go")
 
 

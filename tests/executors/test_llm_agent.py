@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from hatchway.core.errors import CodeRuntimeError, CodeTimeoutError, InvalidSetting, RoundLimitReached, SandboxCrashed
+from hatchway.core.errors import AnswerWithheld, CodeRuntimeError, CodeTimeoutError, InvalidSetting, SandboxCrashed
 from hatchway.core.events import (
     AgentEvent,
     CodeExecutionOutput,
@@ -247,9 +247,10 @@ async def test_a_model_that_never_stops_is_stopped() -> None:
     script = Script(*[[call("print(1)")]] * 9)
     executor = Flaky(0)
     agent = LlmAgent("coder", model=script.model, code_executor=executor, max_rounds=3)
-    with pytest.raises(RoundLimitReached) as stopped:
+    with pytest.raises(AnswerWithheld, match="max_rounds") as stopped:
         await agent.run("go", conversation=conversation)
-    assert str(stopped.value) == "the model still writes code after 3 round(s)\nraise max_rounds, or ask for less"
+    told = "coder gave no whole answer: max_rounds: the model still writes code after 3 round(s)"
+    assert str(stopped.value) == f"{told}\nraise max_rounds, or ask for less"
     assert executor.calls == 3
     assert isinstance(conversation.messages[-1], ModelRequest)  # no call without an answer: the next turn can go on
 

@@ -21,7 +21,7 @@ from hatchway import (
     Waiting,
     tool,
 )
-from hatchway.core.errors import CheckpointRefused, CodeLimitError, InvalidTool, RoundLimitReached, TransportError
+from hatchway.core.errors import AnswerWithheld, CheckpointRefused, CodeLimitError, InvalidTool, TransportError
 from hatchway.core.events import AgentEvent, ApprovalRequest, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.limits import Limits
 from hatchway.hosted import (
@@ -296,7 +296,7 @@ async def test_rules_and_limits_hold_at_a_vendor_too() -> None:
             await adapter.run("go")
     adapter, _ = an_adapter("openai", [openai_calls(calls[0])] * 3, tools=[price], max_rounds=2)
     async with adapter:
-        with pytest.raises(RoundLimitReached):
+        with pytest.raises(AnswerWithheld, match="max_rounds"):
             await adapter.run("go")
     adapter, _ = an_adapter("openai", [openai_calls(calls[0], calls[0])], tools=[price])
     async with adapter:

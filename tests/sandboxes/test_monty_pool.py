@@ -300,3 +300,28 @@ def test_executions_past_the_most_workers_wait_their_turn(tmp_path: Path) -> Non
     """
     ended = python(script, temp=tmp_path)
     assert (ended.stdout.split(), ended.stderr) == (["False", "2", "None"], "")
+
+
+def test_without_its_program_monty_says_what_to_install(tmp_path: Path) -> None:
+    ran = python(
+        """
+        import pydantic_monty._binary as binary
+        binary._script_dirs = binary._development_binary = lambda: []
+        print(MontySandbox.probe())
+        try:
+            asyncio.run(output("1"))
+        except SandboxUnavailable as e:
+            print(e)
+        """,
+        temp=tmp_path,
+        PATH=str(tmp_path),
+        MONTY_BIN="",
+    )
+    told = "the program `monty`, which runs the code, is not installed"
+    hint = "pip install --force-reinstall pydantic-monty"
+    assert ran.stdout.splitlines() == [
+        f"Availability(state='installed_but_unusable', tier=None, reason='{told}', hint='{hint}')",
+        told,
+        hint,
+    ], ran.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -24,8 +24,7 @@ HatchwayError                      message, hint
 ├── SandboxCrashed                 the sandbox's own machinery died, not the code
 ├── TransportError                 the channel to the sandbox broke
 ├── ServerUnavailable              an MCP server cannot be reached, or does not answer as one
-├── RoundLimitReached              a model kept writing code past the rounds it had
-└── AnswerWithheld (AssertionError) a vendor's answer was filtered, refused or cut short
+└── AnswerWithheld (AssertionError) a model's answer was filtered, refused or cut short, or its rounds were over
 
 Three kinds, never mixed: the code failed (`CodeExecutionError`), a tool failed (`ToolError`, seen by the
 code only), the host failed (`SandboxUnavailable`, `SandboxCrashed`, `TransportError`).
@@ -250,34 +249,31 @@ class ServerUnavailable(HatchwayError):
     """An MCP server cannot be started or reached, died, or does not answer as one."""
 
 
-class RoundLimitReached(HatchwayError):
-    """A model kept writing code past the rounds it had; the last code was not run."""
-
-    def __init__(self, rounds: int) -> None:
-        super().__init__(
-            f"the model still writes code after {rounds} round(s)", hint="raise max_rounds, or ask for less"
-        )
-        self.rounds = rounds
-
-
 class AnswerWithheld(HatchwayError, AssertionError):
-    """A vendor gave no whole answer: it was filtered, refused or cut short.
+    """A model gave no whole answer: it was filtered, refused or cut short, or came not within the rounds it had.
 
     Args:
-        provider: The vendor.
-        reason: Its own word for it, such as `"content_filter"` or `"max_output_tokens"`.
+        provider: The vendor, or the agent.
+        reason: The vendor's own word for it, such as `"content_filter"`, or `"max_rounds"`.
         text: What there is of the answer.
+        hint: What to do next, where the reason does not tell it.
     """
 
-    def __init__(self, provider: str, reason: str, *, text: str = "") -> None:
+    def __init__(self, provider: str, reason: str, *, text: str = "", hint: str = "") -> None:
         is_long = "max" in reason.lower() or "length" in reason.lower()
         super().__init__(
             f"{provider} gave no whole answer: {reason}" + (f": {text[:500]}" if text else ""),
-            hint="raise max_output_tokens" if is_long else "ask in other words",
+            hint=hint or ("raise max_output_tokens" if is_long else "ask in other words"),
         )
         self.provider = provider
         self.reason = reason
         self.text = text
+
+    @classmethod
+    def after(cls, provider: str, rounds: int) -> AnswerWithheld:
+        """A model kept writing code past the rounds it had; the last code was not run."""
+        told = f"the model still writes code after {rounds} round(s)"
+        return cls(provider, "max_rounds", text=told, hint="raise max_rounds, or ask for less")
 
 
 def described(error: BaseException) -> Mapping[str, str]:

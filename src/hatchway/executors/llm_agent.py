@@ -86,8 +86,9 @@ class LlmAgent:
             on_event: Sees each event as it happens.
 
         Raises:
-            RoundLimitReached: The model still wrote code after `max_rounds`; the last code was not run.
-            AnswerWithheld, SandboxUnavailable, TransportError: Where code runs at the vendor: it has no answer.
+            AnswerWithheld: The model still wrote code after `max_rounds`, and the last code was not run; or the vendor
+                that runs its code gave no whole answer.
+            InvalidSetting, SandboxUnavailable, TransportError: Where code runs at the vendor: it has no answer.
             Exception: Whatever the model's own library raises.
         """
         loop = self._loop(conversation or Conversation(), tuple(files), on_event or _nobody_listens)

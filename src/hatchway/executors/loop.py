@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hatchway.core.errors import RoundLimitReached
+from hatchway.core.errors import AnswerWithheld
 from hatchway.core.events import (
     AgentEvent,
     CodeExecutionOutput,
@@ -93,7 +93,7 @@ class CodeLoop:
                 return Turn(text=text, parts=tuple(self._parts), rounds=done, usage=self._usage)
             if done < self._agent.max_rounds:
                 await self._do(asked)
-        raise RoundLimitReached(self._agent.max_rounds)
+        raise AnswerWithheld.after(self._agent.name, self._agent.max_rounds)
 
     def _asked(self, reply: ModelResponse) -> list[Asked]:
         executor = self._agent.code_executor

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hatchway.core.calls import FunctionCall, Waiting
-from hatchway.core.errors import AnswerWithheld, CodeRuntimeError, RoundLimitReached, SandboxCrashed, TransportError
+from hatchway.core.errors import AnswerWithheld, CodeRuntimeError, SandboxCrashed, TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Usage
 from hatchway.core.sandbox import CodeExecution, OnDisplay, OnOutput
@@ -133,7 +133,7 @@ class HostedExecution(CodeExecution):
 
     async def _ask(self) -> None:
         if len(self._answers) >= self._adapter.max_rounds:
-            raise RoundLimitReached(self._adapter.max_rounds)
+            raise AnswerWithheld.after(self._adapter.provider, self._adapter.max_rounds)
         if self._given:
             self._exchange.new += self._vendor.answered(list(self._given.values()), self._adapter.offer)
             self._given.clear()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from hatchway.core.calls import FunctionSignature
@@ -25,6 +23,7 @@ from hatchway.core.sandbox import CodeExecution, CodeSandbox, CodeSession
 from hatchway.gate.limits import CallBudget
 from hatchway.journal.memory import MemoryJournal, RunRecord
 from hatchway.mode.grants import Grants
+from hatchway.mode.hints import what_to_change
 from hatchway.mode.passage import Passage
 from hatchway.mode.pull import Paused, PullLoop
 from hatchway.mode.serve import Ask, CallServer, Emit
@@ -32,7 +31,6 @@ from hatchway.trace.otel import action_span
 
 Fit = Callable[[str], tuple[Sequence[FunctionSignature], str | None]]
 """Signatures and stubs for an action."""
-_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,7 +150,8 @@ class Run:
 
     def _add_hint(self, error: BaseException) -> None:
         if isinstance(error, CodeExecutionError) and not error.hint:
-            error.hint = _hint(error.message, [s.name for s in self.signatures])
+            names = [signature.name for signature in self.signatures]
+            error.hint = what_to_change(error.message, names, has_network=self.sandbox.constraints.network)
 
     def _output(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         self.emit(CodeExecutionOutputChunk(text, stream=stream, run_id=self.run_id))
@@ -172,10 +171,3 @@ def shown_text(result: ExecutionResult) -> str | None:
     tables = "".join(f"{display.text}\n" for display in result.displays if not display.mime_type.startswith("image/"))
     shown = f"{result.stdout}{tables}"
     return (shown if result.output is None else f"{shown}{result.output!r}") or None
-
-
-def _hint(message: str, names: Sequence[str]) -> str:
-    """A name the code does not know may be a tool's name spelled wrong."""
-    unknown = _UNDEFINED.findall(message)
-    close = get_close_matches(str(unknown[-1]), names, n=3) if unknown else list[str]()
-    return f"did you mean the tool {' or '.join(close)}?" if close else ""

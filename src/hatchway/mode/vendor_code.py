@@ -83,8 +83,8 @@ class VendorTurns(ABC):
             streams: Whether the answer is told as it is written.
 
         Raises:
-            AnswerWithheld: The answer was filtered, refused or cut short.
-            CodeTimeoutError, RoundLimitReached: It took too long, or too many requests.
+            AnswerWithheld: The answer was filtered, refused or cut short, or took too many requests.
+            CodeTimeoutError: It took too long.
             InvalidSetting, SandboxUnavailable, SandboxCrashed, TransportError: The vendor refused, failed or is away.
         """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.sandbox import Availability
 
 INSTALL = "pip install 'hatchway'"
@@ -19,6 +20,8 @@ def probe() -> Availability:
     try:
         walls = worker.walls()
         fault = worker.trial(is_sealed=bool(walls))
+    except SandboxUnavailable as e:
+        return Availability(state="installed_but_unusable", reason=e.message, hint=e.hint)
     except Exception as e:
         return Availability(state="installed_but_unusable", reason=f"{type(e).__name__}: {e}", hint=_REINSTALL)
     if fault:

@@ -14,6 +14,8 @@ import pydantic_monty as pm
 from platformdirs import user_cache_path
 from pydantic_monty._binary import find_monty_binary
 
+from hatchway.core.errors import SandboxUnavailable
+
 _PROBE_SECONDS = 20.0
 _SCRIPT = """#!/bin/sh
 trap '' INT QUIT HUP  # Ctrl-C at the terminal is for the host, which then cancels what it likes
@@ -57,8 +59,18 @@ class WorkerCommand:
 
 
 def worker_command(*, is_sealed: bool) -> list[str]:
-    """The command that starts a worker, before its arguments."""
-    binary = os.path.abspath(find_monty_binary())
+    """The command that starts a worker, before its arguments.
+
+    Raises:
+        SandboxUnavailable: Monty's program is not there.
+    """
+    try:
+        binary = os.path.abspath(find_monty_binary())
+    except FileNotFoundError:
+        raise SandboxUnavailable(
+            "the program `monty`, which runs the code, is not installed",
+            hint="pip install --force-reinstall pydantic-monty",
+        ) from None
     if not is_sealed or not is_sealable():
         return [binary]
     from hatchway.sandboxes.wall import launch  # needs a Linux libc
