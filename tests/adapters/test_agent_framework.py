@@ -18,6 +18,8 @@ from agent_framework import (
     FunctionMiddleware,
     FunctionTool,
     Message,
+    MiddlewareBundle,
+    MiddlewareTermination,
     SessionContext,
     function_middleware,
 )
@@ -313,6 +315,48 @@ async def test_function_middleware_of_the_agent_sees_nested_calls() -> None:
     saw, _ = await ran("add(1)", tools=[add], agent={"middleware": [Audit(), change]})
     assert saw == "103"
     assert seen == ["audit execute_code", "audit add"]
+
+
+async def test_middleware_known_by_what_it_takes_sees_nested_calls() -> None:
+    seen: list[str] = []
+
+    async def audit(context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        seen.append(context.function.name)
+        await call_next()
+
+    async def quoted(context: "FunctionInvocationContext", call_next: Any) -> None:
+        seen.append(f"quoted {context.function.name}")
+        await call_next()
+
+    class Counter:
+        async def __call__(self, context: FunctionInvocationContext, call_next: Any) -> None:
+            seen.append(f"counter {context.function.name}")
+            await call_next()
+
+    await ran("add(1)", tools=[add], agent={"middleware": [audit, quoted, Counter()]})
+    assert seen[3:] == ["add", "quoted add", "counter add"]
+
+
+async def test_middleware_that_ends_a_nested_call_decides_its_result() -> None:
+    @function_middleware
+    async def canned(context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        if context.function.name == "add":
+            raise MiddlewareTermination(result=40)
+        await call_next()
+
+    assert (await ran("add(1) + 2", tools=[add], agent={"middleware": [canned]}))[0] == "42"
+
+
+@pytest.mark.filterwarnings("ignore:.*experimental:FutureWarning")
+async def test_middleware_nobody_can_look_into_is_refused_where_calls_would_pass_it_by() -> None:
+    class Audit(FunctionMiddleware):
+        async def process(self, context: Any, call_next: Callable[[], Awaitable[None]]) -> None:
+            await call_next()
+
+    bundle = {"middleware": [MiddlewareBundle([Audit()])]}
+    with pytest.raises(InvalidSetting, match=r"calls inside the code cannot pass MiddlewareBundle\(Audit\)"):
+        await ran("add(1)", tools=[add], agent=bundle)
+    assert (await ran("1", agent=bundle))[0] == "1"
 
 
 # -- environments

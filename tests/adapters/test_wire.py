@@ -9,16 +9,27 @@ from openai import AsyncOpenAI
 
 from hatchway.adapters.agent_framework import MontyCodeActProvider
 from hatchway.adapters.pydantic_ai import CodeModeCapability
+from hatchway.core.limits import Limits
 
 pytestmark = pytest.mark.anyio
-CODE = "print('so far')\n1 / 0"
-ERROR = "ZeroDivisionError: division by zero"
+FAILURES = {
+    "print('so far')\n1 / 0": "ZeroDivisionError: division by zero",
+    "print('so far')\nboom()": "LookupError: nothing there",
+    "print('so far')\nwhile True: pass": "1 s",
+}
+"""Code, and what the model must be told of its end: an error of its own, one of a tool, and a limit."""
+
+
+def boom() -> str:
+    """Always fails."""
+    raise LookupError("nothing there")
 
 
 class Wire:
     """An OpenAI that asks for one action, then is content. Keeps what it was sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, code: str) -> None:
+        self.code = code
         self.sent: list[dict[str, Any]] = []
 
     def client(self) -> AsyncOpenAI:
@@ -29,21 +40,21 @@ class Wire:
         self.sent.append(json.loads(request.content))
         first = len(self.sent) == 1
         chat = request.url.path.endswith("/chat/completions")
-        return httpx2.Response(200, json=_completion(first) if chat else _response(first))
+        return httpx2.Response(200, json=_completion(first, self.code) if chat else _response(first, self.code))
 
 
-def _completion(first: bool) -> dict[str, Any]:
-    function = {"name": "execute_code", "arguments": json.dumps({"code": CODE})}
+def _completion(first: bool, code: str) -> dict[str, Any]:
+    function = {"name": "execute_code", "arguments": json.dumps({"code": code})}
     call = {"id": "c1", "type": "function", "function": function}
     message = {"role": "assistant", "content": None if first else "done"} | ({"tool_calls": [call]} if first else {})
     choice = {"index": 0, "finish_reason": "tool_calls" if first else "stop", "message": message}
     return {"id": "1", "object": "chat.completion", "created": 1, "model": "gpt-x", "choices": [choice]}
 
 
-def _response(first: bool) -> dict[str, Any]:
+def _response(first: bool, code: str) -> dict[str, Any]:
     call = {
         "type": "function_call", "id": "fc_1", "call_id": "c1", "name": "execute_code",
-        "arguments": json.dumps({"code": CODE}), "status": "completed",
+        "arguments": json.dumps({"code": code}), "status": "completed",
     }  # fmt: skip
     text = {"type": "output_text", "text": "done", "annotations": []}
     said = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}
@@ -64,27 +75,30 @@ def _told(sent: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("form", ["OpenAIChatClient", "OpenAIChatCompletionClient"])
 @pytest.mark.parametrize("result_form", ["flat", "code_interpreter"])
-async def test_agent_framework(form: str, result_form: Any) -> None:
+@pytest.mark.parametrize("code", FAILURES, ids=["code", "tool", "limit"])
+async def test_agent_framework(form: str, result_form: Any, code: str) -> None:
     from agent_framework import Agent, openai
 
-    wire, provider = Wire(), MontyCodeActProvider(result_form=result_form)
+    wire = Wire(code)
+    provider = MontyCodeActProvider(tools=[boom], result_form=result_form, limits=Limits(wall_seconds=1))
     client = getattr(openai, form)(model="gpt-x", async_client=wire.client())
     agent = Agent(client=client, context_providers=[provider])
     await agent.run("go", session=agent.create_session())
     await provider.aclose()
-    assert ERROR in _told(wire.sent[1])
+    assert FAILURES[code] in _told(wire.sent[1])
     assert "so far" in _told(wire.sent[1])
 
 
 @pytest.mark.parametrize("form", ["OpenAIChatModel", "OpenAIResponsesModel"])
-async def test_pydantic_ai(form: str) -> None:
+@pytest.mark.parametrize("code", FAILURES, ids=["code", "tool", "limit"])
+async def test_pydantic_ai(form: str, code: str) -> None:
     from pydantic_ai import Agent
     from pydantic_ai.models import openai
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    wire, capability = Wire(), CodeModeCapability[None](sandbox="monty")
+    wire, capability = Wire(code), CodeModeCapability[None](sandbox="monty", limits=Limits(wall_seconds=1))
     model = getattr(openai, form)("gpt-x", provider=OpenAIProvider(openai_client=wire.client()))
-    await Agent(model, capabilities=[capability]).run("go")
+    await Agent(model, tools=[boom], capabilities=[capability]).run("go")
     await capability.aclose()
-    assert ERROR in _told(wire.sent[1])
+    assert FAILURES[code] in _told(wire.sent[1])
     assert "so far" in _told(wire.sent[1])

@@ -13,6 +13,7 @@ from hatchway import CodeMode, CodeRuntimeError, CodeSyntaxError, CodeTimeoutErr
 from hatchway.core.errors import CodeLimitError, InvalidSetting, SandboxUnavailable
 from hatchway.core.sandbox import Availability
 from hatchway.sandboxes.hyperlight import HyperlightSandbox, hypervisor
+from hatchway.sandboxes.hyperlight.execution import HyperlightExecution
 
 pytestmark = pytest.mark.anyio
 STAND_IN = Path(__file__).parent / "hyperlight_stand_in"
@@ -123,6 +124,39 @@ async def test_four_at_once(sandbox: HyperlightSandbox) -> None:
 async def test_value_that_cannot_cross_is_told(sandbox: HyperlightSandbox) -> None:
     with pytest.raises(CodeRuntimeError, match="output"):
         await ran(sandbox, "object()")
+
+
+class Forger:
+    """Says one thing that no action says, and is gone once it is killed."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        self.said, self.is_killed, self.output = said, False, self
+
+    def send(self, message: bytes) -> None: ...
+
+    async def heard(self) -> dict[str, Any] | None:
+        return None if self.is_killed else self.said
+
+    def kill(self) -> None:
+        self.is_killed = True
+
+    async def collected(self, limits: Limits) -> tuple[Any, ...]:
+        return ()
+
+
+@pytest.mark.parametrize("said", [{"type": "ready"}, {"type": "call", "name": 1}, {"type": "output", "text": "x"}, {}])
+async def test_forged_message_is_the_end_of_the_code_and_its_fault(said: dict[str, Any]) -> None:
+    given_back: list[bool] = []
+
+    async def give_back(kept: Any, is_whole: bool) -> None:
+        given_back.append(is_whole)
+
+    forger: Any = Forger(said)
+    execution = HyperlightExecution(forger, b"", Limits(), None, give_back)
+    with pytest.raises(CodeRuntimeError, match="broke the protocol"):
+        await execution.next()
+    assert forger.is_killed
+    assert given_back == [False]
 
 
 async def test_secrets_of_the_host_are_not_handed_on(which: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -15,13 +16,14 @@ from agent_framework import (
     FunctionInvocationContext,
     FunctionMiddleware,
     FunctionTool,
+    MiddlewareBundle,
     MiddlewareTermination,
     MiddlewareType,
 )
 
 from hatchway.core.calls import CallContext
 from hatchway.core.decisions import AskFirst
-from hatchway.core.errors import HatchwayError, InvalidTool, ToolError
+from hatchway.core.errors import HatchwayError, InvalidSetting, InvalidTool, ToolError
 from hatchway.tools.function_arguments import result_schema
 from hatchway.tools.functions import Tool
 from hatchway.tools.naming import check_name
@@ -114,14 +116,36 @@ def code_tool(tool: FunctionTool, *, per_call: bool = False) -> Tool:
 
 
 def processes(middleware: Sequence[Any]) -> list[Process]:
-    """The function middleware among an agent's middleware, as functions."""
+    """The function middleware among an agent's middleware, as functions.
+
+    Raises:
+        InvalidSetting: A bundle, into which nobody but the framework can look: nested calls would pass it by.
+    """
     found: list[Process] = []
     for each in middleware:
+        if isinstance(each, MiddlewareBundle):
+            raise InvalidSetting(
+                f"calls inside the code cannot pass {each!r}, whose middleware only the framework can see",
+                hint="give the tools to the agent, or give it the function middleware outside of the bundle",
+            )
         if isinstance(each, FunctionMiddleware):
             found.append(each.process)
-        elif getattr(each, "_middleware_type", None) == MiddlewareType.FUNCTION:
-            found.append(each)
+        elif callable(each) and _is_for_functions(each):
+            found.append(cast(Process, each))
     return found
+
+
+def _is_for_functions(middleware: Callable[..., Any]) -> bool:
+    """As the framework finds it out: by its decorator, or by what it takes first."""
+    if (marked := getattr(middleware, "_middleware_type", None)) is not None:
+        return marked == MiddlewareType.FUNCTION
+    try:
+        first = next(iter(inspect.signature(middleware).parameters.values()), None)
+    except (TypeError, ValueError):
+        return False
+    hint = None if first is None else first.annotation
+    name = hint.strip(" '\"").rpartition(".")[2] if isinstance(hint, str) else getattr(hint, "__name__", None)
+    return name == FunctionInvocationContext.__name__
 
 
 def _code_name(name: str) -> str:

@@ -98,6 +98,7 @@ class _Provider(ContextProvider):
 
         Raises:
             SandboxUnavailable: There is no such sandbox here.
+            InvalidSetting: The agent has middleware that calls inside the code would pass by.
         """
         snapshot = self._registry.snapshot()
         setup = self._environments.setup
@@ -108,7 +109,7 @@ class _Provider(ContextProvider):
             approval_mode=effective_approval(self.approval_mode, snapshot, per_call=setup.per_call),
             form=self._form,
             pauses=self._pauses,
-            middleware=processes([*(getattr(agent, "middleware", None) or ()), *context.get_middleware()]),
+            middleware=processes(_middleware(agent, context)) if snapshot.tools else (),
         )
         context.extend_instructions(self.source_id, GUIDANCE)
         context.extend_tools(self.source_id, [tool])
@@ -133,6 +134,12 @@ class _Provider(ContextProvider):
     async def aclose(self) -> None:
         """Close the sandboxes of this event loop; actions paused without a journal end. Legal twice."""
         await self._environments.aclose()
+
+
+def _middleware(agent: Any, context: SessionContext) -> list[Any]:
+    """The middleware of an agent, one or several, and what other providers added."""
+    own: Any = getattr(agent, "middleware", None) or ()
+    return [*(own if isinstance(own, Sequence) else [own]), *context.get_middleware()]
 
 
 class MontyCodeActProvider(_Provider):

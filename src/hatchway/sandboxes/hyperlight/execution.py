@@ -118,7 +118,8 @@ class HyperlightExecution(CodeExecution):
                 await self._over(self._ended(kind, said), is_whole=is_ready)
             case None:
                 await self._over(self._why or SandboxCrashed("the micro-VM's keeper died"), is_whole=False)
-            case _:
+            case _:  # the guest can say anything by its one function: that is the code's fault, and its end
+                self._why = self._why or CodeRuntimeError("the code broke the protocol of its sandbox")
                 self._kept.kill()
         return None
 

@@ -65,7 +65,7 @@ class Keeper:
         if self._has_ended:
             return '{"value":null}'
         self._has_ended = kind == "end"
-        self._told.write(message + "\n")
+        self._told.write(message.replace("\n", " ") + "\n")  # between JSON tokens only: a line is a message
         self._told.flush()
         if kind != "call":
             return '{"value":null}'
