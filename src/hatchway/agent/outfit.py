@@ -31,6 +31,7 @@ from hatchway.sandboxes.registry import choose_auto, make_sandbox
 from hatchway.tools.apigen import write_sources
 from hatchway.tools.functions import Tool, as_tools
 from hatchway.tools.gentools import save_tool_tool
+from hatchway.tools.mcp.notes import FOLDER as NOTES_FOLDER
 from hatchway.tools.stubs import render_stubs
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Outfit:
             journal=self.journal,
             on_event=SavedImages(self.working_dir, self.images_dir, interpreter.heard).heard,
             mcp_servers=self.ptc_servers or None,
+            mcp_notes=self.working_dir / NOTES_FOLDER,
         )
         await closing.enter_async_context(mode)
         interpreter.drive(mode)

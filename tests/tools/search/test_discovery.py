@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,32 @@ def test_saved_tools_are_found_as_soon_as_they_are_there(tmp_path: Path) -> None
     assert searching.catalog.describe("gentools.text.slug") == (
         'from gentools.text.slug import run\n\ndef run(title: str) -> str:\n    """Make a slug."""\n'
     )
+    searching.close()
+
+
+def test_nothing_is_watched_when_nobody_wants_it(tmp_path: Path) -> None:
+    searching = finder(tmp_path, embedder="test", dimensions=8, watch=False)
+    searching.search("x")
+    save_tool("slug", "def run(title: str) -> str:\n    'Make a slug.'\n    return title", "text", root=tmp_path)
+    assert "gentools.text.slug" not in names(searching.search("make a slug"))
+    searching.offer(TOOLS)
+    assert "gentools.text.slug" in names(searching.search("make a slug"))
+    searching.close()
+
+
+def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "search.db") as db:
+        db.execute("CREATE TABLE tools (name TEXT PRIMARY KEY, digest TEXT NOT NULL, vector BLOB NOT NULL)")
+    db.close()
+    searching = finder(tmp_path, embedder="test", dimensions=8)
+    assert "clock.now" in names(searching.search("current time in a timezone"))
+    searching.close()
+
+
+def test_a_common_word_does_not_outweigh_what_is_meant(tmp_path: Path) -> None:
+    searching = finder(tmp_path, embedder="test", dimensions=8, vector_weight=0.0)
+    assert names(searching.search("what is the timezone of a file in the system"))[0] != "plain"
+    assert names(searching.search("to the in a timezone")) == ["clock.now"]
     searching.close()
 
 
