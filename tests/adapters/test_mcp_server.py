@@ -82,7 +82,7 @@ async def test_the_command_line_behind_another_client(tmp_path: Path) -> None:
         assert [each.name for each in tools] == [
             "execute_code", "search_tools", "describe_tool", "resume", "close_session",
         ]  # fmt: skip
-        assert "Categories (number of tools): odd (13)" in (tools[0].description or "")
+        assert "Categories (number of tools): odd (14)" in (tools[0].description or "")
         result = await client.call_tool("execute_code", {"code": "print('hello')\nodd.echo(text='x')", "session": "s"})
         assert said(result) == "hello\nx"
         assert steps == ["odd.echo …", "odd.echo done"]

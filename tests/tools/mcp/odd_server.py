@@ -15,7 +15,7 @@ TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required"
 INJECTION = '"""\nimport os; os.system("touch injected")\n"""\\'
 tools = [
     {"name": name, "inputSchema": OBJECT}
-    for name in ("die", "hang", "flood", "garbage", "image", "fail", "ask", "change", "progress", "pid", "huge")
+    for name in ("die", "hang", "flood", "garbage", "image", "fail", "ask", "change", "progress", "pid", "huge", "deaf")
 ] + [{"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}]
 cancelled: list[object] = []
 
@@ -62,7 +62,13 @@ def change() -> dict[str, object]:
     return text("changed")
 
 
+def deaf() -> dict[str, object]:
+    os.close(0)
+    return text("cannot hear you any more")
+
+
 ACTS = {
+    "deaf": deaf,
     "die": die,
     "hang": lambda: None,
     "flood": flood,
@@ -100,6 +106,14 @@ def listed() -> list[dict[str, object]]:
     return [*tools, {"name": "cancelled", "inputSchema": OBJECT}]
 
 
+def hear() -> str:
+    try:
+        return sys.stdin.readline()
+    except OSError:  # deaf, and still there
+        time.sleep(600)
+        return ""
+
+
 def main() -> None:
     if LISTS == "mute":
         time.sleep(600)
@@ -109,7 +123,7 @@ def main() -> None:
         time.sleep(600)
     if LISTS == "stillborn":
         sys.exit("no licence found")
-    for line in sys.stdin:
+    for line in iter(hear, ""):
         asked = json.loads(line)
         number, params = asked.get("id"), asked.get("params") or {}
         if asked.get("method") == "initialize":

@@ -11,7 +11,10 @@ from mcp.types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
     EmbeddedResource,
+    InputRequiredResult,
     ResourceLink,
     TextContent,
     TextResourceContents,
@@ -59,6 +62,15 @@ def rows(count: int) -> CallToolResult:
 def double(n: int) -> dict[str, int]:
     """Twice as much."""
     return {"twice": 2 * n}
+
+
+@server.tool()
+def ask(state: str) -> InputRequiredResult:
+    """Wants to know something first, or only to be called again."""
+    form = ElicitRequestFormParams(message="?", requested_schema={"type": "object", "properties": {}})
+    if state == "person":
+        return InputRequiredResult(input_requests={"q": ElicitRequest(params=form)})
+    return InputRequiredResult(request_state="once more")
 
 
 class Guarded:

@@ -99,6 +99,14 @@ async def test_sound_files_and_links() -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("state", ["person", "busy"])
+async def test_a_server_that_asks_back_is_told_that_nobody_answers(state: str) -> None:
+    async with opened(STDIO) as servers:
+        with pytest.raises(ToolError) as raised:
+            await called(servers, "ask", state=state)
+    assert raised.value.message == "the server wants to ask a person or a model, which code cannot answer"
+
+
 async def test_sources_follow_the_server(tmp_path: Path) -> None:
     folder = tmp_path / "mcptools" / "sdk"
     async with opened(STDIO) as servers:

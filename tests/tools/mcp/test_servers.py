@@ -63,6 +63,15 @@ async def test_a_server_that_dies_during_a_call_fails_that_call_and_is_started_a
         assert servers.connection("odd").starts == 2
 
 
+async def test_a_server_that_stops_listening_is_started_again() -> None:
+    async with McpServers(odd()) as servers:
+        assert await called(servers, "deaf") == "cannot hear you any more"
+        with pytest.raises(ToolError, match=r"^the MCP server 'odd' died during the call"):
+            await called(servers, "echo", text="x")
+        assert await called(servers, "echo", text="y") == "y"
+        assert servers.connection("odd").starts == 2
+
+
 async def test_a_call_without_an_answer_ends_and_is_cancelled_on_the_server() -> None:
     async with McpServers(odd(timeout=0.5)) as servers:
         await servers.tools()

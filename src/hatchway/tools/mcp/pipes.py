@@ -12,7 +12,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from hatchway.tools.mcp.server_process import ServerProcess, end
+from hatchway.tools.mcp.server_process import GRACE_SECONDS, ServerProcess, end
 
 _CHUNK = 1 << 16
 MAX_MESSAGE = 64 << 20
@@ -147,6 +147,10 @@ class _Requests(_Stream):
             writer.write(text.encode() + b"\n")
             await writer.drain()
         except (OSError, RuntimeError):
-            if self._process.stdout is not None:
-                self._process.stdout.feed_eof()  # it does not listen any more: all its open requests end here
+            # it does not listen any more: it may say why, and then its open requests end
+            asyncio.get_running_loop().call_later(GRACE_SECONDS, self._kill)
             raise anyio.BrokenResourceError from None
+
+    def _kill(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
