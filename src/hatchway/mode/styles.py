@@ -48,6 +48,8 @@ def awaited_names(code: str, names: Collection[str]) -> frozenset[str]:
 
     A name that is awaited somewhere counts as awaited everywhere.
     """
+    if "await" not in code and "asyncio" not in code:
+        return frozenset()
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

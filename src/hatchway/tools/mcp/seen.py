@@ -77,7 +77,7 @@ def merged(one: Schema, other: Schema) -> Schema:
 
 def _shape(value: Any, depth: int, left: list[int]) -> Schema:
     left[0] -= 1
-    kind: Any = type(value)
+    kind = cast(type[Any], type(value))
     if kind in _WORDS:
         return {"type": _WORDS[kind]}
     if depth == 0 or left[0] < 0 or kind not in (dict, list, tuple):
