@@ -82,8 +82,8 @@ def _parser() -> Parser:
 def _unclear(root: Node, text: str) -> str:
     if root.has_error:
         return "it is no shell text that can be read"
-    if "\\\n" in text:
-        return "it is continued within a word or a line"
+    if "\\" in text:  # the grammar leaves out `\\ ` between words, and reads a continued word as two
+        return "it is written with a backslash"
     if found := _CONTROL.search(text):
         return f"it has the control character {found[0]!r}"
     try:
