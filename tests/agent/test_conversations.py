@@ -1,6 +1,7 @@
 """Conversations are kept by real databases, and survive what happens to processes."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -176,3 +177,24 @@ def test_a_damaged_message_is_one_clear_error(tmp_path: Path) -> None:
         conversations.journal.write(damage)
         with pytest.raises(JournalError, match="a stored message cannot be read"):
             conversation.messages()
+
+
+def test_half_a_character_is_stored_as_a_question_mark(place: str, tmp_path: Path) -> None:
+    with Conversations.open(place) as conversations:
+        conversation = conversations.create(tmp_path)
+        asyncio.run(conversation.append([prompt("a\ud800b"), answer("\udc80 \U0001f600")]))
+        first, second = conversation.messages()
+        assert (first.parts[0].content, second.parts[0].content) == ("a?b", "? \U0001f600")  # type: ignore
+        assert conversations.list()[0].title == "a b"
+
+
+def test_what_a_list_shows_is_text_and_nothing_a_terminal_obeys(place: str, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    odd.mkdir()
+    with Conversations.open(place) as conversations:
+        conversation = conversations.create(odd)
+        asyncio.run(conversation.append([prompt("\x1b[2Jclear\0 it\r\n \u202e" + "x" * 1_000_000)]))
+        conversation.release()
+        assert conversations.list(odd)[0].title.startswith("[2Jclear it xxx")
+        assert len(conversations.list(odd)[0].title) == 120
+        assert conversations.newest(odd) is not None

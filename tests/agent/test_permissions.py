@@ -156,6 +156,7 @@ def test_the_agents_own_folder_is_never_written_without_asking(folder: Path, too
         assert not made.is_allowed(tool, {"path": path, "content": "x"}), path
         assert not made.is_allowed(tool, {"edits": [{"target": {"to": path}}]}), path
     assert made.is_allowed(tool, {"path": "src/a.py", "content": "see .hatchway-notes"})
+    assert made.is_allowed(tool, {"path": "src/a.py", "content": "many words " * 300})
 
 
 def test_plans_are_the_agents_own_business_and_skills_may_be_read(folder: Path) -> None:

@@ -64,11 +64,11 @@ class Conversations:
 
     def create(self, working_dir: str | Path | None = None) -> Conversation:
         """A new conversation, taken by this process."""
-        return self._taken(self._table.create(str(_real(working_dir))))
+        return self._taken(self._table.create(_real(working_dir)))
 
     def newest(self, working_dir: str | Path | None = None) -> Conversation | None:
         """The one last spoken in in this directory, of those that no other process has; None when there is none."""
-        rows = self._table.rows(working_dir=str(_real(working_dir)), limit=50)
+        rows = self._table.rows(working_dir=_real(working_dir), limit=50)
         free = next((row for row in rows if not row.is_taken), None)
         return self._taken(free.id) if free else None
 
@@ -83,7 +83,7 @@ class Conversations:
 
     def list(self, working_dir: str | Path | None = None, *, limit: int = 100) -> list[ConversationRow]:
         """Conversations, the one last spoken in first; of all directories unless one is given."""
-        where = None if working_dir is None else str(_real(working_dir))
+        where = None if working_dir is None else _real(working_dir)
         return [_row(each) for each in self._table.rows(working_dir=where, limit=limit)]
 
     def remove(self, word: str | int) -> None:
@@ -196,7 +196,7 @@ class Conversation:
         from hatchway.agent.stored_messages import prompts_in, to_texts
 
         said = prompts_in(messages) if self.agent_id == MAIN and not replace else []
-        title = " ".join(" ".join(said).split())[:TITLE_CHARACTERS]
+        title = _one_line(" ".join(said))
         state = json.dumps(open_state) if isinstance(open_state, dict) else open_state
         await self._table.add(
             self.id, self.agent_id, to_texts(messages), title=title, turns=len(said), replace=replace, open_state=state
@@ -217,5 +217,13 @@ def _row(stored: StoredConversation) -> ConversationRow:
     )
 
 
-def _real(working_dir: str | Path | None) -> Path:
-    return Path(working_dir or ".").expanduser().resolve()
+def _one_line(text: str) -> str:
+    """For a list: without control characters, which a terminal would obey, and halves of characters."""
+    shown = "".join(character if character.isprintable() else " " for character in text[: 10 * TITLE_CHARACTERS])
+    return " ".join(shown.split())[:TITLE_CHARACTERS]
+
+
+def _real(working_dir: str | Path | None) -> str:
+    """The directory as a text that every database takes, also where its name is no text."""
+    path = Path(working_dir or ".").expanduser().resolve()
+    return str(path).encode("utf-8", "backslashreplace").decode()

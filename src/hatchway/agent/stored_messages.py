@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from hatchway.core.errors import JournalError, MissingExtra
@@ -9,6 +10,7 @@ from hatchway.core.errors import JournalError, MissingExtra
 try:
     from pydantic import TypeAdapter, ValidationError
     from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+    from pydantic_core import PydanticSerializationError
 except ImportError as e:
     raise MissingExtra("Pydantic AI, which speaks with models,", "agent") from e
 
@@ -16,8 +18,16 @@ _MESSAGE: TypeAdapter[ModelMessage] = TypeAdapter(ModelMessage)
 
 
 def to_texts(messages: Sequence[ModelMessage]) -> list[str]:
-    """Each message as JSON."""
-    return [_MESSAGE.dump_json(message).decode() for message in messages]
+    """Each message as JSON; half a character, as some models and tools give, becomes a question mark."""
+    return [_text(message) for message in messages]
+
+
+def _text(message: ModelMessage) -> str:
+    try:
+        return _MESSAGE.dump_json(message).decode()
+    except PydanticSerializationError:
+        plain = _MESSAGE.dump_python(message, mode="json")
+        return json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def from_texts(texts: Sequence[str]) -> list[ModelMessage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ _CUSTOMARY = """
 PATH_ARGUMENTS = frozenset(_CUSTOMARY.split())
 """Arguments that name files, by custom."""
 _MOST_CHARACTERS = 4096
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def paths_of(value: Any) -> list[str] | None:
@@ -94,10 +96,8 @@ def _is_linked_from(path: str, folder: Path) -> bool:
         if found.st_nlink < 2 or not os.path.isfile(path):
             return False
         return any(os.path.samestat(found, each.stat()) for each in folder.rglob("*") if each.is_file())
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as e:  # of what cannot be looked at nobody knows
+        return e.errno not in _NOT_THERE
 
 
 def strings_in(value: Any, depth: int = 0) -> Iterable[str]:
