@@ -25,11 +25,13 @@ class Peer:
     """What is installed; the versions are part of the measurement."""
     command: tuple[str, ...] = ()
     """A command of it that prints its help, when it has one."""
+    home: str = ""
+    """The environment, where it shares another peer's; by default one of its own."""
 
     @property
     def folder(self) -> Path:
         """Its environment."""
-        return HOME / self.script
+        return HOME / (self.home or self.script)
 
     @property
     def python(self) -> Path:
@@ -69,6 +71,11 @@ NESTED = Peer(
     name="freeact 0.9.1 (ipybox 0.9.2)", script="freeact_mcp", pins=("freeact==0.9.1", "mcp<2", "pydantic-ai<2")
 )
 """Calls MCP servers from code, and does little else that can be measured; it does not start with today's `mcp`."""
+
+AGENT = Peer(
+    name=NESTED.name, script="freeact_agent", pins=NESTED.pins, command=("freeact", "--help"), home=NESTED.script
+)
+"""The same, as an agent."""
 
 
 @cache

@@ -27,6 +27,7 @@ import steady
 from rounds import contenders
 from tables import Section
 
+import agent
 import durable
 import executors
 
@@ -41,6 +42,7 @@ REPORTS: dict[str, Callable[..., Section]] = {
     "durable": durable.report,
     "mcp": servers.report,
     "frameworks": frameworks.report,
+    "agent": agent.report,
     "steady": steady.report,
     "startup": startup.report,
     "coverage": coverage.report,

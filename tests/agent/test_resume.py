@@ -113,6 +113,19 @@ async def test_killed_while_a_tool_runs_the_call_is_in_doubt(tmp_path: Path) -> 
     assert events[-1].content == "All paid."  # type: ignore[attr-defined]
 
 
+async def test_a_conversation_taken_up_again_says_that_names_are_gone(tmp_path: Path, watch: Any) -> None:
+    with Conversations.open(tmp_path / "journal.db") as conversations:
+        for script in ([Reply(code="x = 1"), "kept"], [Reply(code="2"), Reply(code="3"), "gone"]):
+            conversation = conversations.newest(tmp_path) or conversations.create(tmp_path)
+            model = ScriptedAgentModel(script)
+            async with Agent(model, working_dir=tmp_path, conversation=conversation) as agent:
+                assert [event async for event in agent.resume()] == []
+                await watch(agent.stream("go"))
+            conversation.release()
+    assert watch.told(model, 1).startswith("2\n\nThe interpreter was restarted before this action")
+    assert watch.told(model, 2) == "3"
+
+
 async def test_killed_in_a_subagent_it_goes_on_with_its_own_history(tmp_path: Path) -> None:
     await killed(tmp_path, "nested", stop_at="2")
     assert paid(tmp_path) == ["1"]

@@ -9,6 +9,17 @@ from tests.weaker_wall import without_warning
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTS = {
+    "agent.py": (
+        "thinks:  Which tools are there?\n"
+        "asks:    pytools_list_tools\n"
+        "gives:   pytools_list_tools\n"
+        "action:  from mcptools.time.convert_time import Params, run …\n"
+        "asks:    time.convert_time\n"
+        "gives:   time.convert_time\n"
+        "output:  '21:00'\n"
+        "answers: It is 21:00 in Tokyo.\n"
+    ),
+    "agent_permissions.py": "sub: Done: 'ada is gone'\nsub: Done: 'bob is gone'\nended: rejected\n",
     "code_agent.py": (
         "model:  I will add them up.\n"
         "code:   print(sum(i * i for i in range(11) if i % 2)\n"

@@ -251,7 +251,7 @@ class Agent:
         return self._turn
 
     async def _started(self) -> None:
-        interpreter = Interpreter(self._emit, self.agent_id)
+        interpreter = Interpreter(self._emit, self.agent_id, had_state=bool(self.messages))
         fitted = await self._outfit.fit(interpreter, self._closing)
         store = None if self._outfit.journal is None else interpreter.store
         desk = Desk(self.agent_id, self._emit, self._permissions, self._approval_timeout, store)

@@ -44,15 +44,16 @@ class Interpreter:
     Args:
         emit: Takes the events of the runs.
         agent_id: Whose events they are.
+        had_state: Actions were run before, in a process that is gone.
     """
 
-    def __init__(self, emit: Emit, agent_id: str) -> None:
+    def __init__(self, emit: Emit, agent_id: str, *, had_state: bool = False) -> None:
         self._emit, self._agent_id = emit, agent_id
         self._mode: CodeMode | None = None
         self._open = AsyncExitStack()
         self._session: ModeSession | None = None
         self._gate: ActionGate | None = None
-        self._has_run = False
+        self._had_state, self._owes_note = had_state, False
 
     def drive(self, mode: CodeMode) -> None:
         """Use this mode from now on; its `approve` and `on_event` are those of this interpreter."""
@@ -76,6 +77,7 @@ class Interpreter:
             await self.close()
             try:
                 self._session = await self._open.enter_async_context(self.mode.session())
+                self._owes_note, self._had_state = self._owes_note or self._had_state, False
                 return self._session
             except (SandboxCrashed, TransportError):
                 if is_last:
@@ -97,19 +99,18 @@ class Interpreter:
             gate: Decides about its calls.
             begin: Awaited before it starts, with the session it will run in.
         """
-        is_kept = self._session is not None and not self._session.is_gone
-        notes = (RESTARTED,) if self._has_run and not is_kept else ()
         try:
             session = await self.session()
         except (SandboxCrashed, SandboxUnavailable, TransportError) as e:
-            return ActionEnd(end=e, notes=notes)
-        self._has_run = True
+            return ActionEnd(end=e)
+        notes = (RESTARTED,) if self._owes_note else ()
+        self._owes_note, self._had_state = False, True
         if begin is not None:
             await begin(session)
         end = await self._ended(asyncio.ensure_future(session.run(code)), gate)
         if isinstance(end, CodeTimeoutError | CodeLimitError | HostFailed) or end is None or session.is_gone:
             await self.close()
-            self._has_run = False  # it is told now, and need not be told again
+            self._had_state = False  # it is told now, and need not be told again
             notes = (*notes, LOST)
         return ActionEnd(end=end, notes=notes)
 

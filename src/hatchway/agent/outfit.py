@@ -161,7 +161,7 @@ class Outfit:
         config = self.sandbox_config or SandboxConfig()
         if isinstance(config, Path | str):
             config = load_sandbox_config(Path(config))
-        return make_sandbox(name, **sandbox_settings(config, self.working_dir), **env, spares=1)
+        return make_sandbox(name, **sandbox_settings(config, self.working_dir), **env, spares=0)
 
     def _own_tools(self, found: Mapping[str, Tool], closing: AsyncExitStack) -> list[JsonTool]:
         """Files and discovery, unless a server of that name takes their place."""
