@@ -24,6 +24,7 @@ import leaks
 import servers
 import startup
 import steady
+import terminal
 from rounds import contenders
 from tables import Section
 
@@ -45,6 +46,7 @@ REPORTS: dict[str, Callable[..., Section]] = {
     "agent": agent.report,
     "steady": steady.report,
     "startup": startup.report,
+    "terminal": terminal.report,
     "coverage": coverage.report,
 }
 

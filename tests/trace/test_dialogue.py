@@ -6,6 +6,7 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Deny, Ran
 from hatchway.core.events import (
     ApprovalRequest,
+    CallFailed,
     CallStarted,
     Cancelled,
     CodeExecutionOutput,
@@ -14,6 +15,7 @@ from hatchway.core.events import (
     Response,
     ResponseChunk,
     Retrying,
+    RunResumed,
     RunStarted,
     Thoughts,
     ToolOutput,
@@ -85,6 +87,16 @@ async def test_runs_of_two_agents_do_not_mix() -> None:
 )
 async def test_notes(event: object, said: str) -> None:
     assert [text_of(block) for block in Dialogue().told(event)] == [said]  # pyright: ignore[reportArgumentType]
+
+
+async def test_times_of_a_run_whose_start_was_elsewhere_begin_with_what_is_seen_of_it() -> None:
+    dialogue = Dialogue()
+    [line] = dialogue.told(RunResumed(2, run_id="a", at=1000.0))
+    assert isinstance(line, Line)
+    assert line.at == 0.0
+    [failed] = dialogue.told(CallFailed("no such tool", tool_name="x", at=2000.0))
+    assert isinstance(failed, Line)
+    assert failed.at == 0.0
 
 
 async def test_decisions() -> None:

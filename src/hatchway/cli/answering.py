@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ from hatchway.cli.agent_setup import NO_MODEL, Setup, load_model, prepare, start
 from hatchway.cli.attachments import attached
 from hatchway.cli.display import cut, make_console, neutral
 from hatchway.cli.exits import Exit, exit_for
+from hatchway.cli.logs import logging_to
 from hatchway.cli.objects import error_object, event_object, print_json
 from hatchway.cli.prompt import Asker, NotApproved, asking, nobody
 from hatchway.cli.recording import Recording
@@ -169,13 +171,14 @@ async def answer(prompt: str, options: AgentOptions, *, as_json: bool) -> Exit:
     recording = Recording(options.record_dir, options.record_title) if options.record else None
     account = JsonAccount(recording) if as_json else TextAccount(recording)
     agent: Agent | None = None
+    logs = logging_to(partial(click.echo, nl=False, err=True), options.log_level)
     try:
         setup = await asyncio.to_thread(prepare, options)
         name = setup.choice.model
         if name is None:
             raise InvalidSetting(f"there is no model: {setup.choice.why}", hint=NO_MODEL)
         model = await asyncio.to_thread(load_model, name, setup.choice)
-        with asking(yes=options.yes, otherwise=nobody, stdin_is_code=not sys.stdin.isatty()) as ask:
+        with asking(yes=options.yes, otherwise=nobody, stdin_is_code=not sys.stdin.isatty()) as ask, logs:
             async with started(setup, model) as (agent, _):
                 await _turn(agent, prompt, setup, account, ask)
     except NotApproved as e:

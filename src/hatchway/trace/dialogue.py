@@ -86,7 +86,7 @@ class Dialogue:
                 return self._of_run(event)
 
     def _of_run(self, event: AgentEvent) -> list[Block]:
-        blocks = self._runs.setdefault(event.run_id, Record()).told(event)
+        blocks = self._runs.setdefault(event.run_id, Record(event.at)).told(event)
         if isinstance(event, RunStarted):
             if shown := event.code in self._asked:
                 self._asked.remove(event.code)

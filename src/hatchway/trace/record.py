@@ -47,10 +47,13 @@ class Record:
 
     A call that ends right after it began is one line. So a beginning is held back until the next event, or until
     somebody who shows the run live asks for the `rest`.
+
+    Args:
+        began: When it began, in seconds since the epoch, for a run whose start is not among the events.
     """
 
-    def __init__(self) -> None:
-        self._began = 0.0
+    def __init__(self, began: float = 0.0) -> None:
+        self._began = began
         self._calls: dict[str, FunctionCall] = {}
         self._open: set[str] = set()
         self._decisions: dict[str, Decision] = {}

@@ -49,6 +49,11 @@ class Terminal:
         return normal(self._tmux("capture-pane", "-p", "-J", "-S", "-"))
 
     @property
+    def painted(self) -> str:
+        """The same with its colours, as escape sequences."""
+        return self._tmux("capture-pane", "-p", "-e", "-S", "-")
+
+    @property
     def pid(self) -> int:
         """The process of the command."""
         shell = self._tmux("list-panes", "-F", "#{pane_pid}").strip()
@@ -60,6 +65,14 @@ class Terminal:
         end = time.monotonic() + 60
         while (screen := self.screen).count(text) < times:
             assert time.monotonic() < end, f"no {text!r} on:\n{screen}"
+            time.sleep(0.05)
+        return screen
+
+    def wait_for_end(self, pattern: re.Pattern[str]) -> str:
+        """The screen, once it ends so."""
+        end = time.monotonic() + 60
+        while not pattern.search(screen := self.screen):
+            assert time.monotonic() < end, f"no {pattern.pattern!r} at the end of:\n{screen}"
             time.sleep(0.05)
         return screen
 

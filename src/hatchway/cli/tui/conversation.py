@@ -10,11 +10,11 @@ from hatchway.agent.human import HUMAN
 from hatchway.cli.agent_options import AgentOptions
 from hatchway.cli.agent_setup import Setup, load_model, started
 from hatchway.cli.attachments import attached
+from hatchway.cli.logs import logging_to
 from hatchway.cli.recording import Recording
 from hatchway.cli.tui.approving import Approver
 from hatchway.cli.tui.completing import PromptCompleter
 from hatchway.cli.tui.first_run import first_run
-from hatchway.cli.tui.logs import logging_to
 from hatchway.cli.tui.python_prompt import set_prompt
 from hatchway.cli.tui.screen import Screen
 from hatchway.cli.tui.status import Status
@@ -50,9 +50,9 @@ async def talk(screen: Screen, status: Status, setup: Setup, draft: Draft) -> bo
     status.model, status.doing = name, "starting"
     set_prompt(screen, is_python=name == HUMAN)
     model = await asyncio.to_thread(load_model, name, setup.choice)
-    async with started(setup, model) as (agent, permissions):
-        status.doing = ""
-        with logging_to(screen.print, setup.options.log_level):
+    with logging_to(screen.print, setup.options.log_level):
+        async with started(setup, model) as (agent, permissions):
+            status.doing = ""
             await _Talk(screen, status, setup, agent, permissions).run(draft)
     return False
 

@@ -53,6 +53,7 @@ def _field_keys(screen: Screen, keys: KeyBindings) -> None:
 
 def _other_keys(screen: Screen, keys: KeyBindings) -> None:
     is_not_typing = Condition(lambda: not isinstance(screen.waits, Typing))
+    is_working = Condition(lambda: screen.waits is None)
     is_choosing = Condition(lambda: isinstance(screen.waits, Choosing))
 
     @keys.add("escape", filter=is_not_typing, eager=True)
@@ -64,6 +65,11 @@ def _other_keys(screen: Screen, keys: KeyBindings) -> None:
     @keys.add(Keys.Any, filter=is_choosing)
     def choose(event: KeyPressEvent) -> None:
         screen.press("\r" if event.data in ("\r", "\n") else event.data.lower())
+
+    @keys.add("backspace", filter=is_working)
+    @keys.add(Keys.Any, filter=is_working)
+    def type_ahead(event: KeyPressEvent) -> None:
+        screen.type_ahead(event.data)
 
     @keys.add("c-o")
     def whole(event: KeyPressEvent) -> None:

@@ -65,6 +65,7 @@ class Screen:
             history=InMemoryHistory(),
             multiline=True,
         )
+        self._ahead = ""
         self._printed: list[str] = []
         self._is_covered = False
         self._drawn = asyncio.Event()
@@ -90,7 +91,8 @@ class Screen:
 
     async def compose(self) -> str | None:
         """What the person wants to say; None: they leave."""
-        return await self._typed(Typing(label="", done=_future(), is_prompt=True), self.buffer.text)
+        text, self._ahead = self.buffer.text + self._ahead, ""
+        return await self._typed(Typing(label="", done=_future(), is_prompt=True), text)
 
     async def field(self, label: str, text: str = "", *, many_lines: bool = False) -> str | None:
         """A text that the person may change; None: Esc."""
@@ -142,6 +144,13 @@ class Screen:
         """Answer the question that is open, if this key is an answer."""
         if isinstance(self.waits, Choosing) and key in self.waits.keys and not self.waits.done.done():
             self.waits.done.set_result(key)
+
+    def type_ahead(self, key: str) -> None:
+        """A key while nothing is asked for: it stands at the next prompt, and answers no question."""
+        if key == "\x7f":
+            self._ahead = self._ahead[:-1]
+        elif key.isprintable():
+            self._ahead += key
 
     def print(self, text: str) -> None:
         """Put text above the screen, where it stays; it ends with a newline."""

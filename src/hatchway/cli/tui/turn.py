@@ -140,6 +140,8 @@ class TurnView:
             case _:
                 self._break_off(keeps=not isinstance(event, Retrying))
                 self.add(self._dialogue.told(event))
+        if isinstance(event, RunStarted):
+            self._status.sandbox = neutral(event.sandbox)
         self._status.doing = _doing(event) or self._status.doing
         self._screen.refresh()
 

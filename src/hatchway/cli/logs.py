@@ -1,4 +1,4 @@
-"""Logs at a screen: lines above it, instead of in the middle of it."""
+"""Logs: lines of their own, printed where they disturb nothing."""
 
 from __future__ import annotations
 
