@@ -10,7 +10,7 @@ from hatchway.core.events import AgentEvent
 from hatchway.journal.events import EventTeller
 
 if TYPE_CHECKING:
-    from hatchway.journal.store import Journal
+    from hatchway.journal.stored_runs import StoredRuns
 
 FIRST_PAUSE, LAST_PAUSE = 0.02, 0.25
 """Seconds between two looks: soon after something came, later when the run is quiet."""
@@ -18,7 +18,7 @@ AT_ONCE = 1000
 """Entries read at a time."""
 
 
-async def followed(journal: Journal, run_id: str) -> AsyncGenerator[AgentEvent, None]:
+async def followed(journal: StoredRuns, run_id: str) -> AsyncGenerator[AgentEvent, None]:
     """The events of a run from its start on, until it has ended; a paused or dead run is waited for.
 
     Raises:

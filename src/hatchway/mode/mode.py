@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,28 +10,23 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import ApproveCallback, Decision, Settlement, as_settlement
-from hatchway.core.errors import ApprovalRequired, InvalidSetting
+from hatchway.core.decisions import ApproveCallback, Settlement, as_settlement
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.results import ExecutionResult
-from hatchway.core.sandbox import CodeSandbox, CodeSession
-from hatchway.gate.approval import ask
+from hatchway.core.sandbox import CodeSandbox
 from hatchway.gate.rules import Rule
-from hatchway.journal.memory import MemoryJournal, RunRecord
-from hatchway.mode.grants import Grants
+from hatchway.mode.engine import Engine
 from hatchway.mode.offer import Calls, Offer, own_tools
 from hatchway.mode.run import Run
 from hatchway.mode.session import ModeSession
 from hatchway.mode.stream import streamed
 from hatchway.mode.threads import ToolThreads
-from hatchway.sandboxes.registry import shared_sandbox
 from hatchway.tools.functions import Tool
 
 if TYPE_CHECKING:
     from hatchway.journal.store import Journal
-    from hatchway.mode.runs import DurableRuns
     from hatchway.tools.mcp.servers import McpServers
     from hatchway.tools.search.discovery import Discovery, Finder
 
@@ -83,30 +77,30 @@ class CodeMode:
         mcp_notes: str | PathLike[str] | None = None,
         discovery: Discovery | Finder | None = None,
     ) -> None:
-        self._closing = AsyncExitStack()
         self.limits = limits or DEFAULT_LIMITS
-        self._given = sandbox
-        self._sandbox: CodeSandbox | None = None
-        self._approve = approve
-        self._on_event = on_event
-        self._journal = MemoryJournal()
-        self._place = journal
-        self._durable: DurableRuns | None = None
-        self._opening = asyncio.Lock()
-        self._approval_seconds = approval_seconds
-        self._always: list[Rule] = []
-        self._threads = ToolThreads()
-        self._offer = Offer(
+        closing, threads = AsyncExitStack(), ToolThreads()
+        offer = Offer(
             own_tools(tools, sandbox),
             rules=rules,
-            threads=self._threads,
+            threads=threads,
             asks_all=approve is not None,
             calls=calls,
             type_check=type_check,
             mcp_servers=None if mcp_servers is None else (mcp_servers, mcp_notes),
             discovery=discovery,
-            closing=self._closing,
+            closing=closing,
         )
+        self._engine = Engine(
+            sandbox,
+            offer,
+            approve=approve,
+            emit=on_event or _nobody_listens,
+            place=journal,
+            approval_seconds=approval_seconds,
+            threads=threads,
+            closing=closing,
+        )
+        self._asks = approve is None
 
     async def run(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -118,8 +112,8 @@ class CodeMode:
             ApprovalRequired: It stands at calls that wait for a person; go on with `resume`.
             SandboxUnavailable, SandboxCrashed, TransportError: The host failed.
         """
-        sandbox = await self._open()
-        return await self._finished(self._new_run(sandbox, limits), code, inputs)
+        sandbox = await self._engine.open()
+        return await self._engine.finished(self._engine.new_run(sandbox, limits or self.limits), code, inputs)
 
     async def stream(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
@@ -132,8 +126,10 @@ class CodeMode:
         Raises:
             SandboxUnavailable, SandboxCrashed, TransportError: The host failed.
         """
-        sandbox = await self._open()
-        async for event in streamed(self._new_run(sandbox, limits), code, inputs, asks=self._approve is None):
+        sandbox = await self._engine.open()
+        async for event in streamed(
+            self._engine.new_run(sandbox, limits or self.limits), code, inputs, asks=self._asks
+        ):
             yield event
 
     @asynccontextmanager
@@ -152,21 +148,29 @@ class CodeMode:
             CheckpointRefused: No such session, its actions cannot be run again, or one of them has not ended.
             RunTaken: Somebody else has the session.
         """
-        sandbox, limits = await self._open(), limits or self.limits
-        durable = self._durable
+        engine, limits = self._engine, limits or self.limits
+        sandbox = await engine.open()
+        durable = engine.durable
         if durable is None:
             if session_id is not None:
                 raise InvalidSetting("a session can be had again only from a journal", hint="CodeMode(journal=…)")
             async with sandbox.session(limits=limits) as session:
-                new_run = partial(self._new_run, session)
-                yield ModeSession(new_run, self._finished, asks=self._approve is None, state=session)
+
+                def new_run(given: Limits | None) -> Run:
+                    return engine.new_run(session, given or self.limits)
+
+                yield ModeSession(new_run, engine.finished, asks=self._asks, state=session)
             return
         known = session_id or uuid.uuid4().hex
         async with durable.session(sandbox, known, limits, is_new=is_new or session_id is None) as (session, done):
-            new_run = partial(durable.new, session, session_id=known)
-            asks = self._approve is None
             yield ModeSession(
-                new_run, self._finished, asks=asks, session_id=known, limits=limits, done=done, state=session
+                partial(durable.new, session, session_id=known),
+                engine.finished,
+                asks=self._asks,
+                session_id=known,
+                limits=limits,
+                done=done,
+                state=session,
             )
 
     async def resume(self, run_id: str, decisions: Mapping[str, bool | Settlement] | None = None) -> ExecutionResult:
@@ -184,43 +188,23 @@ class CodeMode:
             CheckpointRefused: The paused execution cannot be restored. The code is not run again.
             CodeExecutionError: The code failed.
         """
-        sandbox = await self._open()
+        sandbox = await self._engine.open()
         settled = {call_id: as_settlement(decision) for call_id, decision in (decisions or {}).items()}
-        if self._durable is None:
-            return await self._resumed_here(run_id, settled)
-        outcome = await self._durable.resume(run_id, sandbox, settled)
-        if isinstance(outcome, ExecutionResult):
-            return outcome
-        run, paused = outcome
-        await self._durable.paused(run)
-        raise ApprovalRequired(run.run_id, paused.pending)
-
-    async def _resumed_here(self, run_id: str, settled: Mapping[str, Settlement]) -> ExecutionResult:
-        record = self._journal.find(run_id)
-        if record.result is not None:
-            return record.result
-        if record.error is not None:
-            raise record.error
-        _check_pending(record, settled)
-        if not settled:
-            raise ApprovalRequired(run_id, record.pending)
-        return await self._resumed(record, settled)
+        return await self._engine.resumed(run_id, sandbox, settled)
 
     def prompt(self) -> str:
         """What a model must know to write code for this mode: the Python it may use and the tools it may call."""
-        return self._offer.prompt(self.sandbox.constraints)
+        return self._engine.offer.prompt(self.sandbox.constraints)
 
     @property
     def tools(self) -> Mapping[str, Tool]:
         """What the code may call, by name; tools of MCP servers once the mode was entered."""
-        return self._offer.tools
+        return self._engine.offer.tools
 
     @property
     def sandbox(self) -> CodeSandbox:
         """The sandbox in use, once the mode was entered."""
-        if self._sandbox is None:
-            raise RuntimeError("the sandbox is chosen when the mode is entered: use `async with CodeMode(...)`")
-        return self._sandbox
+        return self._engine.sandbox
 
     @property
     def journal(self) -> Journal:
@@ -229,24 +213,16 @@ class CodeMode:
         Raises:
             RuntimeError: The mode has none, or was not entered.
         """
-        if self._durable is None:
+        if self._engine.durable is None:
             raise RuntimeError("the mode has no open journal: use `async with CodeMode(journal=…)`")
-        return self._durable.journal
+        return self._engine.durable.journal
 
     async def aclose(self) -> None:
         """Kill paused runs and give the sandbox back. Legal twice."""
-        for record in self._journal.paused():
-            await record.live.abandon()
-            record.live = None
-        durable, self._durable = self._durable, None
-        if durable is not None:
-            await durable.close()
-        self._threads.close()
-        self._sandbox = None
-        await self._closing.aclose()
+        await self._engine.aclose()
 
     async def __aenter__(self) -> Self:
-        await self._open()
+        await self._engine.open()
         return self
 
     async def __aexit__(
@@ -254,90 +230,6 @@ class CodeMode:
     ) -> None:
         await self.aclose()
 
-    async def _open(self) -> CodeSandbox:
-        await self._offer.refresh()
-        if self._place is not None and self._durable is None:
-            async with self._opening:
-                self._durable = self._durable or await asyncio.to_thread(self._opened_journal, self._place)
-        if self._sandbox is None:
-            if isinstance(self._given, str):
-                self._sandbox = await self._closing.enter_async_context(shared_sandbox(self._given))
-            else:
-                self._sandbox = self._given
-            await asyncio.to_thread(_tier, self._sandbox)
-        return self._sandbox
-
-    def _opened_journal(self, place: str | PathLike[str] | Journal) -> DurableRuns:
-        from hatchway.journal.store import Journal
-        from hatchway.mode.durable import DurableRun, schema_digests
-        from hatchway.mode.runs import DurableRuns
-
-        journal = place if isinstance(place, Journal) else Journal(place)
-        digests = schema_digests(self.tools)
-
-        def make_run(where: CodeSandbox | CodeSession, limits: Limits, *, run_id: str, **settings: Any) -> DurableRun:
-            common = self._common(where, limits, run_id) | settings
-            return DurableRun(**common, store=journal, tools=digests, approval_seconds=self._approval_seconds)
-
-        return DurableRuns(journal, make_run)
-
-    def _new_run(self, where: CodeSandbox | CodeSession, limits: Limits | None) -> Run:
-        if self._durable is not None:
-            return self._durable.new(where, limits or self.limits)
-        run_id = uuid.uuid4().hex
-        return Run(**self._common(where, limits or self.limits, run_id))
-
-    def _common(self, where: CodeSandbox | CodeSession, limits: Limits, run_id: str) -> dict[str, Any]:
-        """What runs in memory and in a journal have in common."""
-        return {
-            "run_id": run_id,
-            "sandbox": self.sandbox,
-            "where": where,
-            **self._offer.for_run(),
-            "limits": limits,
-            "ask": self._ask,
-            "emit": self._on_event or _nobody_listens,
-            "grants": Grants(self._always),
-            "record": RunRecord(run_id=run_id) if self._durable else self._journal.open(run_id),
-            "journal": self._journal,
-        }
-
-    async def _finished(self, run: Run, code: str, inputs: Mapping[str, Any] | None) -> ExecutionResult:
-        """The result of a run from its start.
-
-        Raises:
-            ApprovalRequired: It paused instead.
-        """
-        outcome = await run.start(code, inputs)
-        if isinstance(outcome, ExecutionResult):
-            return outcome
-        if self._durable is not None:
-            await self._durable.paused(run)
-        raise ApprovalRequired(run.run_id, outcome.pending)
-
-    async def _resumed(self, record: RunRecord, decisions: Mapping[str, Settlement]) -> ExecutionResult:
-        run: Run = record.live
-        outcome = await run.resume(decisions)
-        if isinstance(outcome, ExecutionResult):
-            return outcome
-        raise ApprovalRequired(record.run_id, outcome.pending)
-
-    async def _ask(self, call: FunctionCall) -> Decision | None:
-        return None if self._approve is None else await ask(self._approve, call, self._threads.run)
-
-
-def _tier(sandbox: CodeSandbox) -> str:
-    """The wall; the first jail of a process must try which one can be built, and the loop must not wait for that."""
-    return sandbox.tier
-
 
 def _nobody_listens(event: AgentEvent) -> None:
     return None
-
-
-def _check_pending(record: RunRecord, decisions: Mapping[str, Settlement]) -> None:
-    if record.state == "running":
-        raise ValueError(f"run {record.run_id} is running: it can be resumed once at a time")
-    pending = [call.call_id for call in record.pending]
-    if strangers := [call_id for call_id in decisions if call_id not in pending]:
-        raise ValueError(f"{', '.join(strangers)}: no such pending call; pending are {', '.join(pending)}")
