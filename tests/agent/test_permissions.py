@@ -152,11 +152,22 @@ def test_the_agents_own_folder_is_never_written_without_asking(folder: Path, too
         "src/other-name.json",
         str(folder / "permissions.json"),
         f"file://{folder}/permissions.json",
+        f"file://{str(folder).replace('.', '%2E')}/permissions.json",
+        "%2Ehatchway/permissions.json",
+        b".hatchway/permissions.json",
+        folder / "permissions.json",
+        ["src/a.py", ".hatchway/config.json"],
+        "./" * 3000 + ".hatchway/permissions.json",
+        ".hatchway/permissions.json\n",
     ):
         assert not made.is_allowed(tool, {"path": path, "content": "x"}), path
-        assert not made.is_allowed(tool, {"edits": [{"target": {"to": path}}]}), path
+        assert not made.is_allowed(tool, {"edits": [{"path": {"to": path}}]}) or len(str(path)) > 4096, path
     assert made.is_allowed(tool, {"path": "src/a.py", "content": "see .hatchway-notes"})
     assert made.is_allowed(tool, {"path": "src/a.py", "content": "many words " * 300})
+    deep: list[object] = [".hatchway/permissions.json"]
+    for _ in range(50):
+        deep = [deep]
+    assert not made.is_allowed(tool, {"edits": deep})
 
 
 def test_plans_are_the_agents_own_business_and_skills_may_be_read(folder: Path) -> None:
@@ -250,6 +261,17 @@ def test_a_command_that_may_hide_a_denied_one_is_asked_about(folder: Path, comma
     assert made.is_denied("shell", {"command": command}) is None
     assert not made.is_allowed("shell", {"command": command})
     assert made.is_allowed("shell", {"command": "ls $x"})
+
+
+def test_a_command_given_as_words_is_a_command_too(folder: Path) -> None:
+    made = manager(folder, "run(command=git log *)", "host.run", denied=("*.run(command=rm)",))
+    assert made.is_allowed("run", {"command": ["git", "log", "main"]})
+    assert not made.is_allowed("run", {"command": ["git", "log", "--output=x"]})
+    assert not made.is_allowed("run", {"command": []})
+    assert not made.is_allowed("run", {"command": ["git", 3]})
+    assert made.is_denied("host.run", {"command": ["/bin/rm", "x"]}) is not None
+    assert made.is_denied("host.run", {"command": ["bash", "-c", "ls; rm x"]}) is not None
+    assert not made.is_allowed("host.run", {"command": ["bash", "x.sh"]})
 
 
 def test_commands_in_code_need_their_own_permission(folder: Path) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from hatchway.agent.permission_file import PermissionFile
 from hatchway.gate.call_rules import COMMAND_ARGUMENTS, CallRule, call_rule
@@ -151,13 +152,21 @@ class PermissionManager:
         """Whether the call names something in the agent's folder, and may change it."""
         if tool_name in READS or tool_name == CODE_TOOL:  # code is held by the sandbox, which keeps the folder shut
             return False
-        texts = [text for text in strings_in(args) if len(text) < _MOST_CHARACTERS]
-        words = [word for text in texts for word in _BETWEEN_WORDS.split(text)]
-        return any(self._leads_home(text) for text in {*texts, *words})
+        try:
+            texts = list(strings_in(args))
+        except ValueError:
+            return True
+        paths = [path for key in PATH_ARGUMENTS & args.keys() for path in paths_of(args[key]) or ()]
+        if any(len(path) > _MOST_CHARACTERS for path in paths):
+            return True
+        short = [text for text in texts if len(text) <= _MOST_CHARACTERS]
+        words = [word for text in short for word in _BETWEEN_WORDS.split(text)]
+        return any(self._leads_home(text) for text in {*short, *words})
 
     def _leads_home(self, text: str) -> bool:
-        real = real_path(text, self._root)
-        return real is not None and is_within(real, self._folder) and self._part(text) != "plans"
+        ways = {text, unquote(text)} if "%" in text else {text}
+        found = [(way, real) for way in ways if (real := real_path(way, self._root)) is not None]
+        return any(is_within(real, self._folder) and self._part(way) != "plans" for way, real in found)
 
 
 def _allowed(rules: Iterable[CallRule], tool_name: str, args: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchway.core.decisions import Approval
-from hatchway.gate.commands import denies_command, names_command
+from hatchway.gate.commands import command_text, denies_command, names_command
 from hatchway.gate.patterns import parse_pattern
 from hatchway.gate.places import PATH_ARGUMENTS, allows_path, denies_path, paths_of, real_path
 from hatchway.gate.rules import Rule
@@ -38,8 +38,9 @@ class CallRule(Rule):
         )
 
     def _may_fit(self, key: str, pattern: str, value: Any) -> bool:
-        if key in COMMAND_ARGUMENTS and isinstance(value, str) and not pattern.startswith("="):
-            return denies_command(pattern, value, in_doubt=True)
+        text = command_text(value) if key in COMMAND_ARGUMENTS and not pattern.startswith("=") else None
+        if text is not None:
+            return denies_command(pattern, text, in_doubt=True)
         return self._fits(key, pattern, value)
 
     def _fits(self, key: str, pattern: str, value: Any) -> bool:
@@ -49,10 +50,10 @@ class CallRule(Rule):
             if self.effect == "deny":
                 return any(denies_path(pattern, path, self.root) for path in paths)
             return bool(paths) and all(allows_path(pattern, path, self.root) for path in paths)
-        if key in COMMAND_ARGUMENTS and isinstance(value, str):
+        if key in COMMAND_ARGUMENTS and (text := command_text(value)) is not None:
             if self.effect == "deny":
-                return denies_command(pattern, value)
-            return names_command(pattern, value, self._is_plain_word)
+                return denies_command(pattern, text)
+            return names_command(pattern, text, self._is_plain_word)
         return super(CallRule, self)._fits(key, pattern, value)
 
     def _is_plain_word(self, word: str) -> bool:

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import Any, cast
 
 from hatchway.gate.rules import glob_pattern
 from hatchway.gate.shell import ShellText, Word, nested_texts, parse_shell
@@ -35,6 +36,14 @@ _EXECUTES = (
     "--to-command*",
     "--use-compress-program*",
 )
+
+
+def command_text(value: Any) -> str | None:
+    """What an argument would run: a text for a shell, or words; None when it is neither."""
+    if isinstance(value, list | tuple):
+        words = cast(Sequence[Any], value)
+        return shlex.join(words) if words and all(isinstance(word, str) for word in words) else None
+    return value if isinstance(value, str) else None
 
 
 def names_command(pattern: str, text: str, is_plain_word: IsPlainWord) -> bool:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
 from hatchway.gate.rules import glob_pattern
 
@@ -16,23 +17,27 @@ _CUSTOMARY = """
 """
 PATH_ARGUMENTS = frozenset(_CUSTOMARY.split())
 """Arguments that name files, by custom."""
-_MOST_CHARACTERS = 4096
+_MOST_CHARACTERS, _MOST_NESTED = 4096, 30
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def paths_of(value: Any) -> list[str] | None:
     """The paths an argument names; None when it is something else."""
-    if isinstance(value, str):
-        return [value]
+    if isinstance(value, str | bytes | os.PathLike):
+        return [_as_text(cast("str | bytes | os.PathLike[str]", value))]
     if isinstance(value, list | tuple):
-        items = cast(Sequence[Any], value)
-        return [str(item) for item in items] if all(isinstance(item, str) for item in items) else None
+        each = [paths_of(item) for item in cast(Sequence[Any], value)]
+        return None if None in each else [path for paths in each for path in paths or ()]
     return None
+
+
+def _as_text(path: str | bytes | os.PathLike[str]) -> str:
+    return os.fsdecode(path)
 
 
 def real_path(path: str, root: Path) -> str | None:
     """Where a path leads, from the working directory; None for one that cannot be followed."""
-    text = path.removeprefix("file://")
+    text = unquote(path.removeprefix("file://")) if path.startswith("file://") else path
     if not text or "\0" in text or len(text) > _MOST_CHARACTERS or text.startswith("~"):
         return None
     try:
@@ -52,7 +57,9 @@ def denies_path(pattern: str, path: str, root: Path) -> bool:
     if "\0" in path:
         return True
     home = os.path.expanduser(path) if path.startswith("~") else path
-    written = os.path.normpath(os.path.join(root, home.removeprefix("file://")))
+    written = os.path.normpath(
+        os.path.join(root, unquote(home.removeprefix("file://")) if home.startswith("file://") else home)
+    )
     wanted = [_absolute(pattern, root)] if "/" in pattern else [f"**/{pattern}", _absolute(pattern, root)]
     ways = {written, real_path(home, root) or written}
     return any(_matches_anywhere(each, way) for each in wanted for way in ways)
@@ -101,13 +108,19 @@ def _is_linked_from(path: str, folder: Path) -> bool:
 
 
 def strings_in(value: Any, depth: int = 0) -> Iterable[str]:
-    """Every text of an argument, however deep."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping) and depth < 20:
+    """Every text of an argument.
+
+    Raises:
+        ValueError: It is nested too deeply to be looked through.
+    """
+    if depth > _MOST_NESTED:
+        raise ValueError("nested too deeply")
+    if isinstance(value, str | bytes | os.PathLike):
+        yield _as_text(cast("str | bytes | os.PathLike[str]", value))
+    elif isinstance(value, Mapping):
         for key, item in cast(Mapping[Any, Any], value).items():
             yield from strings_in(key, depth + 1)
             yield from strings_in(item, depth + 1)
-    elif isinstance(value, list | tuple | set) and depth < 20:
+    elif isinstance(value, list | tuple | set | frozenset):
         for item in cast(Iterable[Any], value):
             yield from strings_in(item, depth + 1)
