@@ -17,7 +17,7 @@ import pytest
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.sandboxes.jail import JailSandbox
-from hatchway.sandboxes.jail.landlock import check_path_rules
+from hatchway.sandboxes.jail.landlock_checks import check_path_rules
 from hatchway.sandboxes.packages import Packages
 from hatchway.sandboxes.wall import landlock
 

@@ -1,17 +1,43 @@
-"""How an action in a guest ended badly: what the guest told, or what its death tells, as one of our errors."""
+"""How an action in a guest ended: what the guest told, or what its death tells, as a result or one of our errors."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hatchway.core.errors import (
     CodeExecutionError,
     CodeLimitError,
     CodeRuntimeError,
     CodeSyntaxError,
+    CodeTimeoutError,
     HatchwayError,
     SandboxCrashed,
 )
+from hatchway.core.results import Display, ExecutionResult, Tier, Usage, pictures
 from hatchway.core.transport import Failed
 from hatchway.sandboxes.guest_process import Death
+
+
+def completed(
+    output: Any, printed: tuple[str, str], shown: tuple[Display, ...], usage: Usage, tier: Tier
+) -> ExecutionResult:
+    """The result of an action; `printed` is what it wrote to stdout and stderr."""
+    stdout, stderr = printed
+    return ExecutionResult(
+        output=output,
+        stdout=stdout,
+        stderr=stderr,
+        images=pictures(shown),
+        displays=shown,
+        usage=usage,
+        tier=tier,
+    )
+
+
+def late(seconds: float) -> CodeTimeoutError:
+    """The error of an action whose time is over."""
+    hint = "raise Limits.wall_seconds, or let the code do less"
+    return CodeTimeoutError(f"the code ran longer than {seconds:g} s", hint=hint)
 
 
 def failure(failed: Failed) -> CodeExecutionError:

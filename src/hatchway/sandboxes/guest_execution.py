@@ -11,30 +11,23 @@ from collections.abc import Callable
 from typing import Any, assert_never
 
 from hatchway.core.calls import FunctionCall, Waiting
-from hatchway.core.errors import (
-    CodeExecutionError,
-    CodeRuntimeError,
-    CodeTimeoutError,
-    HatchwayError,
-    TransportError,
-)
+from hatchway.core.errors import CodeExecutionError, CodeRuntimeError, HatchwayError, TransportError
 from hatchway.core.limits import Limits
-from hatchway.core.results import ExecutionResult, Tier, Usage, pictures
+from hatchway.core.results import ExecutionResult, Tier, Usage
 from hatchway.core.sandbox import OnDisplay, OnOutput
 from hatchway.core.transport import Completed, Displayed, Failed
 from hatchway.sandboxes.calling_execution import CallingExecution
 from hatchway.sandboxes.clock import WallClock
 from hatchway.sandboxes.displays import Gallery
-from hatchway.sandboxes.endings import died, failure, over
+from hatchway.sandboxes.endings import completed, died, failure, late, over
 from hatchway.sandboxes.guest_process import Death, GuestChannel, GuestProcess
 from hatchway.sandboxes.output_pipes import OutputPipes
 from hatchway.sandboxes.recorded import Origin
 from hatchway.transports.guest.wakeup import Wakeup
-from hatchway.transports.stdio import Said as Heard
+from hatchway.transports.guest_link import Said as Heard
 
 EOF_SECONDS = 0.5
 """A guest that closed its channel and is not dead after this is killed; the news of a death may come late."""
-MORE_TIME = "raise Limits.wall_seconds, or let the code do less"
 
 
 class GuestExecution(CallingExecution):
@@ -195,8 +188,7 @@ class GuestExecution(CallingExecution):
                 assert_never(said)
 
     def _on_time_over(self) -> None:
-        seconds = self._limits.wall_seconds
-        self._strike(CodeTimeoutError(f"the code ran longer than {seconds:g} s", hint=MORE_TIME))
+        self._strike(late(self._limits.wall_seconds))
 
     def _on_silence(self) -> None:
         """The channel is closed and nobody is dead: whatever the guest does, it can no longer tell."""
@@ -250,16 +242,7 @@ class GuestExecution(CallingExecution):
             memory_bytes=self._process.peak_memory(),
             calls=self._made,
         )
-        shown = self._gallery.displays
-        return ExecutionResult(
-            output=output,
-            stdout=self._stdout,
-            stderr=self._stderr,
-            images=pictures(shown),
-            displays=shown,
-            usage=usage,
-            tier=self._tier,
-        )
+        return completed(output, (self._stdout, self._stderr), self._gallery.displays, usage, self._tier)
 
     def _cpu_seconds(self) -> float:
         return max(0.0, self._process.cpu_seconds() - self._cpu_before)

@@ -11,8 +11,9 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer
 from hatchway.core.results import ExecFile
 from hatchway.core.sandbox import Functions
+from hatchway.transports.guest_link import Listener
 from hatchway.transports.messages import Again
-from hatchway.transports.stdio import Listener, StdinStdoutTransport
+from hatchway.transports.stdio import StdinStdoutTransport
 from hatchway.transports.transcript import Transcript
 
 

@@ -9,30 +9,24 @@ out. Its processes are found by their descent. Nothing can be shown at another p
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import os
-import stat
-import struct
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
+from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
-from hatchway.sandboxes.jail.interpreter import InterpreterFiles
+from hatchway.sandboxes.jail.landlock_checks import check_landlock, check_path_rules, check_reachable, check_shown
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
 from hatchway.sandboxes.process.guest import SupervisedProcess
 from hatchway.sandboxes.process.spawner import Python, Spawner
-from hatchway.sandboxes.shown_files import check_there, link, show_input
+from hatchway.sandboxes.shown_files import link, show_input
 from hatchway.sandboxes.starting import started, to_the_end
-from hatchway.sandboxes.wall import landlock
 
-NEEDED_VERSION = 6
-"""The first Landlock that keeps signals and abstract sockets in."""
 LOOK_SECONDS = 0.2
 """Between two looks at how much the code has written."""
 
@@ -181,75 +175,6 @@ def show_files(launch: Launch, folder: Path) -> None:
     """Link what is granted from `input/`, and make `output/`."""
     (folder / "output").mkdir()
     show_input(folder, launch.workspace, launch.mounts, link, "the landlock tier")
-
-
-def check_shown(path: Path, *, is_writable: bool) -> None:
-    """For a root caller the code runs as a uid that owns nothing: what is granted must be open to others.
-
-    Raises:
-        SandboxUnavailable: It is not.
-        InvalidSetting: It is gone, or cannot be read.
-    """
-    check_there(path)
-    if os.geteuid() != 0:
-        return
-    need = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0) | (stat.S_IWOTH if is_writable else 0)
-    is_reached = all(folder.stat().st_mode & stat.S_IXOTH for folder in path.parents)
-    if not is_reached or path.stat().st_mode & need != need:
-        flags = f"o+r{'w' if is_writable else ''}X"
-        raise SandboxUnavailable(
-            f"the landlock tier cannot show {path} for root: the code has a uid of its own, which is kept out",
-            hint=f"chmod {flags} {path}, run as an ordinary user, or use the namespaces tier",
-        )
-
-
-def check_landlock() -> None:
-    """Refuse what is weaker than the tier promises.
-
-    Raises:
-        SandboxUnavailable: The kernel's Landlock is absent or too old.
-    """
-    version = landlock.abi() if sys.platform == "linux" else 0
-    if version < NEEDED_VERSION:
-        has = f"version {version}" if version else "none"
-        raise SandboxUnavailable(
-            f"the landlock tier is refused here: it needs Landlock version {NEEDED_VERSION}, this kernel has {has}",
-            hint="boot Linux 6.12 or later with lsm=landlock in its command line",
-        )
-
-
-def check_path_rules() -> None:
-    """What is denied by name is held by a warden that reads the paths out of the code's memory.
-
-    Raises:
-        SandboxUnavailable: No process may read another's memory here.
-    """
-    room = ctypes.create_string_buffer(b"x")
-    vector = struct.pack("@PN", ctypes.addressof(room), 1)
-    libc, one = ctypes.CDLL(None, use_errno=True), ctypes.c_ulong(1)
-    if libc.process_vm_readv(os.getpid(), vector, one, vector, one, ctypes.c_ulong(0)) != 1:
-        why = os.strerror(ctypes.get_errno())
-        raise SandboxUnavailable(
-            f"path rules are refused here in the landlock tier: process_vm_readv: {why}",
-            hint="in a container: docker run --cap-add=SYS_PTRACE …; or leave deny_read and deny_write out",
-        )
-
-
-def check_reachable(files: InterpreterFiles, packages: tuple[str, ...]) -> None:
-    """For a root caller the code runs as a uid that owns nothing: it must be let through to what it reads.
-
-    Raises:
-        SandboxUnavailable: A directory on the way is closed to others.
-    """
-    if os.geteuid() != 0:
-        return
-    for path in (files.executable, *files.sys_path, *packages):
-        for folder in Path(path).parents:
-            if not folder.stat().st_mode & stat.S_IXOTH:
-                raise SandboxUnavailable(
-                    f"the landlock tier is refused here: {path} lies in {folder}, which is closed to others",
-                    hint=f"chmod o+x {folder}, or JailSandbox(python='/usr/bin/python3')",
-                )
 
 
 def _measured(folder: str, most: int) -> tuple[int, int]:

@@ -12,9 +12,9 @@ from typing import Any
 
 from hatchway.core.errors import InvalidSetting, ToolDenied
 from hatchway.core.limits import Limits
-from hatchway.sandboxes.jail.child import SealedProcess
 from hatchway.sandboxes.jail.egress import Egress
 from hatchway.sandboxes.jail.launch import Quota
+from hatchway.sandboxes.jail.sealed_process import SealedProcess
 from hatchway.sandboxes.jail.zygote import Zygote
 
 TOLD_BYTES = 4096

@@ -13,7 +13,8 @@ from hatchway.core.recording import RecordedAnswer
 from hatchway.core.sandbox import Functions
 from hatchway.core.transport import CallbackTransport, Idle
 from hatchway.transports import messages
-from hatchway.transports.stdio import Listener, Said, StdinStdoutTransport
+from hatchway.transports.guest_link import Listener, Said
+from hatchway.transports.stdio import StdinStdoutTransport
 from hatchway.transports.transcript import Transcript
 
 
