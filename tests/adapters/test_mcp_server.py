@@ -22,6 +22,7 @@ from hatchway import CodeMode, CodeSandbox, Tool, tool
 from hatchway.adapters.mcp_server import Hearing, McpFace, serve_http
 from hatchway.core.errors import InvalidSetting
 from hatchway.sandboxes.jail import JailSandbox
+from hatchway.sandboxes.process import ProcessSandbox
 from hatchway.tools.search.discovery import Finder
 from hatchway.tools.search.settings import SearchSettings
 
@@ -205,6 +206,37 @@ async def test_files_come_along(tmp_path: Path) -> None:
         result = await client.call_tool("execute_code", {"code": code})
     held = [block.resource for block in result.content if block.type == "resource"]
     assert [(str(each.uri), getattr(each, "text", "")) for each in held] == [("output:///a.txt", "text")]
+
+
+async def test_answers_stay_as_small_as_clients_take_them(tmp_path: Path) -> None:
+    code = "for n in (1, 2): open(f'output/{n}.bin', 'wb').write(bytes(400_000))\nprint('x' * 3_000_000)"
+    sandbox = ProcessSandbox(file_mounts=[(tmp_path, "given")])
+    async with sandbox, served(face([], tmp_path, sandbox)) as url, connected(url) as client:
+        result = await client.call_tool("execute_code", {"code": code})
+    assert "bytes cut" in said(result)
+    assert [block.type for block in result.content] == ["text", "resource", "text"]
+    assert said(result).endswith("2.bin: 400000 bytes, too large to send along")
+
+
+async def test_cancelling_reaches_the_tool_that_runs(tmp_path: Path) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> None:
+        """Take long."""
+        started.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+
+    async with served(face([slow], tmp_path)) as url, connected(url) as client:
+        asking = asyncio.create_task(client.call_tool("execute_code", {"code": "await slow()"}))
+        await started.wait()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        async with asyncio.timeout(100):
+            await ended.wait()
 
 
 async def test_only_who_has_the_token_gets_in(tmp_path: Path) -> None:

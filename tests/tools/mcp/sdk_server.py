@@ -58,6 +58,12 @@ def rows(count: int) -> CallToolResult:
     return CallToolResult(content=[], structured_content={"rows": listed, "total": count})
 
 
+@server.tool(structured_output=False)
+def long() -> str:
+    """Five megabytes."""
+    return "x" * 5_000_000
+
+
 @server.tool()
 def double(n: int) -> dict[str, int]:
     """Twice as much."""

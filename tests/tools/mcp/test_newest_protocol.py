@@ -62,6 +62,7 @@ async def test_calls_and_changes_in_either_transport(
         entry = {"url": request.getfixturevalue("url"), "headers": headers, "connect_timeout": 100}
     async with opened(entry) as servers:
         assert await called(servers, "double", n=21) == {"twice": 42}
+        assert len(await called(servers, "long")) == 5_000_000
         await called(servers, "grow")
         await until(lambda: servers.is_stale)
         assert await called(servers, "added") == "here"

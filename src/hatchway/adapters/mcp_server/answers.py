@@ -19,10 +19,15 @@ from mcp.types import (
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import ApprovalRequired, CodeExecutionError, HatchwayError
+from hatchway.core.output import OutputBuffer
 from hatchway.core.results import ExecFile, ExecutionResult
 
-_MAX_FILE = 5 << 20
-"""Bytes of a file that is sent along; a larger one is named only."""
+MAX_FILES = 5 << 20
+"""Bytes of pictures and files that are sent along with an answer; what does not fit is named only."""
+MAX_FILES_OF_EVENT = 600 << 10
+"""The same over HTTP: clients of the official SDK drop a connection that sends more than a MiB in one event."""
+_MAX_TEXT = 100_000
+"""Bytes of text; of more the middle is cut."""
 
 
 def text(said: str, *, is_error: bool = False) -> CallToolResult:
@@ -30,22 +35,22 @@ def text(said: str, *, is_error: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=said)], is_error=is_error)
 
 
-def done(result: ExecutionResult) -> CallToolResult:
-    """What the code printed, the value of its last expression, its pictures and files."""
+def done(result: ExecutionResult, most: int = MAX_FILES) -> CallToolResult:
+    """What the code printed, the value of its last expression, its pictures and files, `most` bytes of those."""
     shown = [result.stdout.rstrip("\n"), "" if result.output is None else as_text(result.output)]
     if result.stderr.strip():
         shown.append(f"stderr:\n{result.stderr.rstrip()}")
     said = "\n".join(part for part in shown if part) or "(no output)"
-    return CallToolResult(content=[TextContent(type="text", text=said), *_extras(result.images, result.files)])
+    content: list[ContentBlock] = [_text(said), *_extras((*result.images, *result.files), len(result.images), most)]
+    return CallToolResult(content=content)
 
 
-def failed(error: HatchwayError) -> CallToolResult:
+def failed(error: HatchwayError, most: int = MAX_FILES) -> CallToolResult:
     """Why there is no result; what the code had printed and shown until then comes along."""
     if not isinstance(error, CodeExecutionError):
         return text(f"sandbox failed: {error}", is_error=True)
     said = "\n".join(part for part in (error.stdout.rstrip("\n"), str(error)) if part)
-    content: list[ContentBlock] = [TextContent(type="text", text=said), *_extras((), error.files)]
-    return CallToolResult(content=content, is_error=True)
+    return CallToolResult(content=[_text(said), *_extras(error.files, 0, most)], is_error=True)
 
 
 def waiting(error: ApprovalRequired) -> CallToolResult:
@@ -71,8 +76,22 @@ def _shown(call: FunctionCall) -> dict[str, Any]:
     return {"call_id": call.call_id, "tool": call.function_name, "arguments": as_text(dict(call.kwargs))}
 
 
-def _extras(images: Sequence[ExecFile], files: Sequence[ExecFile]) -> list[ContentBlock]:
-    return [*(_image(each) for each in images), *(_file(each) for each in files)]
+def _text(said: str) -> TextContent:
+    kept = OutputBuffer(_MAX_TEXT)
+    kept.append(said)
+    return TextContent(type="text", text=kept.text())
+
+
+def _extras(files: Sequence[ExecFile], images: int, most: int) -> list[ContentBlock]:
+    """Files as content, the first `images` of them as pictures; none past `most` bytes in all."""
+    made: list[ContentBlock] = []
+    for number, file in enumerate(files):
+        if file.size > most:
+            made.append(TextContent(type="text", text=f"{file.name}: {file.size} bytes, too large to send along"))
+            continue
+        most -= file.size
+        made.append(_image(file) if number < images else _file(file))
+    return made
 
 
 def _image(image: ExecFile) -> ContentBlock:
@@ -81,8 +100,6 @@ def _image(image: ExecFile) -> ContentBlock:
 
 def _file(file: ExecFile) -> ContentBlock:
     uri = f"output:///{file.name}"
-    if file.size > _MAX_FILE:
-        return TextContent(type="text", text=f"{file.name}: {file.size} bytes, too large to send along")
     if file.mime_type.startswith("text/") or file.mime_type == "application/json":
         try:
             told = file.content.decode()

@@ -137,7 +137,7 @@ class McpFace:
         except ToolError as e:
             return answers.text(str(e), is_error=True)
         except HatchwayError as e:
-            return answers.failed(e)
+            return answers.failed(e, _most(context))
 
     async def _answer(self, context: Context, name: str, given: dict[str, Any]) -> CallToolResult:
         match name:
@@ -167,7 +167,7 @@ class McpFace:
             await self._ended(run_id, is_lost=isinstance(e, CodeTimeoutError | CodeLimitError))
             raise
         await self._ended(run_id)
-        return answers.done(result)
+        return answers.done(result, _most(context))
 
     async def _ended(self, run_id: str, *, is_lost: bool = False) -> None:
         """A run that had waited is over, and the interpreter of its session with it where that was killed."""
@@ -211,7 +211,7 @@ class McpFace:
         """Run the code, the client hearing of it; a client that cannot be asked gets calls that wait."""
         if not can_ask(context):
             async with self._hearing.heard_by(self._telling(context)):
-                return answers.done(await where.run(code, limits=limits))
+                return answers.done(await where.run(code, limits=limits), _most(context))
         telling = self._telling(context)
         events: AsyncGenerator[AgentEvent, None] = where.stream(code, limits=limits)
         async with aclosing(events):
@@ -220,7 +220,7 @@ class McpFace:
                     case ApprovalRequest():
                         event.approve(await asked(context, event))
                     case CodeExecutionOutput(result=result) if result is not None:
-                        return answers.done(result)
+                        return answers.done(result, _most(context))
                     case RunFailed(error=HatchwayError() as error):
                         raise error
                     case _:
@@ -236,6 +236,11 @@ def _check(name: str) -> Tool:
 def _key(context: Context, session: str) -> str:
     """A session of one client: others that know its name do not get it."""
     return f"{_client(context)}/{session}"
+
+
+def _most(context: Context) -> int:
+    """Bytes of files one answer may carry."""
+    return answers.MAX_FILES if context.request is None else answers.MAX_FILES_OF_EVENT
 
 
 def _client(context: Context) -> str:

@@ -16,7 +16,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from hatchway.core.errors import ServerUnavailable
 from hatchway.tools.mcp.failures import unavailable
-from hatchway.tools.mcp.pipes import Pipes
+from hatchway.tools.mcp.pipes import MAX_MESSAGE, Pipes
 from hatchway.tools.mcp.server_process import StartServer
 from hatchway.tools.mcp.settings import HttpSettings, ServerSettings, StdioSettings
 from hatchway.tools.mcp.web import Web
@@ -106,7 +106,8 @@ class Link:
                 return self.pipes.streams()
             case HttpSettings(url=url):
                 self.web = Web(self._settings)
-                return streamable_http_client(url, http_client=await stack.enter_async_context(self.web.client()))
+                http = await stack.enter_async_context(self.web.client())
+                return streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE)
 
     async def _heard(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
