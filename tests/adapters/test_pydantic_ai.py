@@ -219,6 +219,28 @@ def test_hooks_that_do_nothing_are_known() -> None:
     assert has_tool_hooks(CombinedCapability([Idle(), HandleDeferredToolCalls(lambda ctx, requests: None)]))
 
 
+async def test_spans_nest() -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    from pydantic_ai.capabilities import Instrumentation
+    from pydantic_ai.models.instrumented import InstrumentationSettings
+
+    exporter, owner = InMemorySpanExporter(), TracerProvider()
+    owner.add_span_processor(SimpleSpanProcessor(exporter))
+    seen = Instrumentation(settings=InstrumentationSettings(tracer_provider=owner))
+    toolset = CodeModeToolset(tools(), sandbox="monty")
+    await agent_of(scripted("look('x')['name']"), toolset, capabilities=[seen]).run("go")
+    await toolset.aclose()
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    inner, outer = spans["execute_tool look"], spans["execute_tool execute_code"]
+    by_id = {span.context.span_id: span for span in spans.values()}
+    above = inner
+    while above.parent is not None and above is not outer:
+        above = by_id[above.parent.span_id]
+    assert above is outer
+
+
 async def test_token_settles_its_own_pause_and_no_other() -> None:
     toolset = CodeModeToolset(tools(), sandbox="monty")
     agent = agent_of(scripted("[wipe('/a'), wipe('/b')]"), toolset)
