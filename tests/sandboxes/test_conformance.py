@@ -35,7 +35,7 @@ ABOUT_CALLS = {"calls", "answers", "waiting", "parallel", "tool_errors", "values
 """What another transport can break; the rest is tried on it as well, but not in a hurry."""
 
 ELSEWHERE = {"container", "hyperlight"}
-"""Tried in files of their own: containers take their time, and Hyperlight makes one call at a time."""
+"""Tried in files of their own: containers take their time, and Hyperlight needs a hypervisor."""
 
 
 def cases() -> Iterator[Any]:

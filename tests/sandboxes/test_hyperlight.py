@@ -5,12 +5,14 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
 from hatchway import CodeMode, CodeRuntimeError, CodeSyntaxError, CodeTimeoutError, Limits, tool
+from hatchway.core.calls import FunctionCall, FunctionSignature, Waiting
 from hatchway.core.errors import CodeLimitError, InvalidSetting, SandboxUnavailable
+from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import Availability
 from hatchway.sandboxes.hyperlight import HyperlightSandbox, hypervisor
 from hatchway.sandboxes.hyperlight.execution import HyperlightExecution
@@ -119,6 +121,72 @@ async def test_four_at_once(sandbox: HyperlightSandbox) -> None:
     async with CodeMode(sandbox, tools=[meet], calls="written") as mode:
         results = await asyncio.gather(*[mode.run(f"meet({n})") for n in range(4)])
     assert [result.output for result in results] == [0, 1, 2, 3]
+
+
+async def test_gathered_calls_are_made_at_one_time(sandbox: HyperlightSandbox) -> None:
+    arrived, all_there = 0, asyncio.Event()
+
+    async def meet(n: int) -> int:
+        """Comes back once three are there."""
+        nonlocal arrived
+        arrived += 1
+        if arrived == 3:
+            all_there.set()
+        await asyncio.wait_for(all_there.wait(), 60)
+        return n
+
+    code = "import asyncio\nawait asyncio.gather(meet(0), asyncio.sleep(0.01, 'slept'), meet(1), meet(2))"
+    assert (await ran(sandbox, code, tools=[meet])).output == [0, "slept", 1, 2]
+
+
+async def test_answers_in_any_order_reach_their_calls(sandbox: HyperlightSandbox) -> None:
+    code = "import asyncio\nawait asyncio.gather(*[ask(n) for n in range(3)])"
+    execution = await sandbox.execute(code, [FunctionSignature(name="ask", is_async=True)])
+    calls = [await execution.next() for _ in range(3)]
+    assert [call.args for call in calls if isinstance(call, FunctionCall)] == [(0,), (1,), (2,)]
+    assert await execution.next() == Waiting(tuple(call for call in calls if isinstance(call, FunctionCall)))
+    with pytest.raises(ValueError, match="no pending call None; pending are 1, 2, 3"):
+        await execution.provide_result(0)
+    for call_id in ("3", "1", "2"):
+        await execution.provide_result(f"answer {call_id}", call_id=call_id)
+    end = await execution.next()
+    assert isinstance(end, ExecutionResult)
+    assert end.output == ["answer 1", "answer 2", "answer 3"]
+
+
+async def test_plain_call_among_calls_under_way(sandbox: HyperlightSandbox) -> None:
+    code = (
+        "import asyncio\nfirst = asyncio.ensure_future(slow(1))\nawait asyncio.sleep(0)\n"
+        "second = quick(2)\n[await first, second]"
+    )
+    functions = [FunctionSignature(name="slow", is_async=True), FunctionSignature(name="quick")]
+    for order in (("1", "2"), ("2", "1")):
+        execution = await sandbox.execute(code, functions)
+        names = [call.function_name for call in [await execution.next(), await execution.next()] if _is_call(call)]
+        assert names == ["slow", "quick"]
+        for call_id in order:
+            await execution.provide_result(f"of {call_id}", call_id=call_id)
+        end = await execution.next()
+        assert isinstance(end, ExecutionResult)
+        assert end.output == ["of 1", "of 2"]
+
+
+def _is_call(event: Any) -> TypeGuard[FunctionCall]:
+    return isinstance(event, FunctionCall)
+
+
+async def test_denied_call_among_others_is_an_error_at_its_place(sandbox: HyperlightSandbox) -> None:
+    @tool(approval="deny")
+    async def wipe() -> None:
+        """Never."""
+
+    code = "import asyncio\n[str(each) for each in await asyncio.gather(add(1), wipe(), return_exceptions=True)]"
+    assert (await ran(sandbox, code, tools=[add, wipe])).output == ["3", "the tool wipe is switched off"]
+
+
+async def test_loop_of_the_codes_own(sandbox: HyperlightSandbox) -> None:
+    code = "import asyncio\nasync def main():\n    return [await add(1), await add(2)]\nasyncio.run(main())"
+    assert (await ran(sandbox, code, tools=[add])).output == [3, 4]
 
 
 async def test_value_that_cannot_cross_is_told(sandbox: HyperlightSandbox) -> None:

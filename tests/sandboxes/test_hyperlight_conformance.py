@@ -9,8 +9,6 @@ import pytest
 from hatchway.sandboxes.hyperlight import HyperlightSandbox
 from hatchway.testing import CHECKS, Check, run_check
 
-ONE_AT_A_TIME = ("parallel", "import asyncio")
-"""What it does not do: several calls at one time. Checks of that topic, or that need it, are left out."""
 FOUND = HyperlightSandbox.probe()
 TRIED = CHECKS if FOUND.state == "usable" else CHECKS[:1]  # where it cannot be had, that is said once
 
@@ -19,8 +17,6 @@ TRIED = CHECKS if FOUND.state == "usable" else CHECKS[:1]  # where it cannot be 
 @pytest.mark.skipif(FOUND.state != "usable", reason=f"hyperlight is {FOUND.state}: {FOUND.reason}")
 @pytest.mark.parametrize("check", [pytest.param(check, id=check.id) for check in TRIED])
 def test_conformance(check: Check) -> None:
-    if check.topic in ONE_AT_A_TIME or set(check.needs) & set(ONE_AT_A_TIME):
-        pytest.skip("it makes one call at a time")
     outcome = asyncio.run(run_check(check, HyperlightSandbox))
     if outcome.state == "skipped":
         pytest.skip(outcome.message)

@@ -1,10 +1,10 @@
-"""One action in a micro-VM: it makes one call at a time, and stands still inside it until the host answers."""
+"""One action in a micro-VM: it makes calls, and stands still inside one function until the host answers one of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from hatchway.core import codec
 from hatchway.core.calls import FunctionCall, Waiting
@@ -48,8 +48,10 @@ class HyperlightExecution(CodeExecution):
     ) -> None:
         self._kept, self._limits, self._on_output, self._give_back = kept, limits, on_output, give_back
         self._printed = {"stdout": OutputBuffer(limits.output_bytes), "stderr": OutputBuffer(limits.output_bytes)}
-        self._pending: FunctionCall | None = None
+        self._pending: dict[str, FunctionCall] = {}
         self._calls = 0
+        self._is_standing = False
+        self._ahead = 0  # answers the guest has not taken yet: it takes one each time it would stand still
         self._end: ExecutionResult | HatchwayError | None = None
         self._why: CodeExecutionError | None = None
         self._lock = asyncio.Lock()
@@ -57,13 +59,12 @@ class HyperlightExecution(CodeExecution):
         kept.send(order)
 
     async def next(self) -> FunctionCall | Waiting | ExecutionResult:
-        """As the contract says; calls come one by one."""
+        """As the contract says."""
         async with self._lock:
-            if self._end is None and self._pending is not None:
-                return Waiting((self._pending,))
             while self._end is None:
-                told = await self._kept.heard()
-                call = await self._took(told)
+                if self._is_standing:
+                    return Waiting(tuple(self._pending.values()))
+                call = await self._took(await self._kept.heard())
                 if call is not None:
                     return call
         if isinstance(self._end, HatchwayError):
@@ -72,19 +73,18 @@ class HyperlightExecution(CodeExecution):
 
     async def provide_result(self, value: Any, *, call_id: str | None = None) -> None:
         """As the contract says."""
-        self._check(call_id)
+        call = self._find(call_id)
         to_wire(value, root="result")
-        self._answer({"value": value})
+        self._answer(call, {"value": value})
 
     async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:
         """As the contract says."""
-        self._check(call_id)
-        told = described(error)
-        self._answer({"error": [told["type"], told["message"]]})
+        call, told = self._find(call_id), described(error)
+        self._answer(call, {"error": [told["type"], told["message"]]})
 
     def dump(self) -> bytes | None:
         """A micro-VM inside a call cannot be dumped: its snapshots are taken between actions."""
-        if self._pending is None:
+        if not self._is_standing:
             raise RuntimeError("the execution is not waiting")
         return None
 
@@ -103,12 +103,16 @@ class HyperlightExecution(CodeExecution):
 
     async def _took(self, told: dict[str, Any] | None) -> FunctionCall | None:
         match told:
-            case {"type": "call", "name": str(name), "args": args, "kwargs": kwargs} if _are_arguments(args, kwargs):
+            case {"type": "call", "name": str(name), "args": list(), "kwargs": dict(), "stands": bool(stands)}:
                 self._calls += 1
-                self._clock.stand()
-                number = str(self._calls)
-                self._pending = FunctionCall(call_id=number, function_name=name, args=tuple(args), kwargs=kwargs)
-                return self._pending
+                args, kwargs = cast(list[Any], told["args"]), cast(dict[str, Any], told["kwargs"])
+                call = FunctionCall(call_id=str(self._calls), function_name=name, args=tuple(args), kwargs=kwargs)
+                self._pending[call.call_id] = call
+                if stands:
+                    self._stand()
+                return call
+            case {"type": "wait"} if self._pending or self._ahead:
+                self._stand()
             case {"type": "output", "stream": "stdout" | "stderr" as stream, "text": str(text)}:
                 self._printed[stream].append(text)
                 if self._on_output is not None:
@@ -136,7 +140,7 @@ class HyperlightExecution(CodeExecution):
 
     async def _over(self, end: ExecutionResult | HatchwayError, *, is_whole: bool) -> None:
         self._clock.stop()
-        self._pending = None
+        self._pending.clear()
         stdout, stderr = (self._printed[name].text() for name in ("stdout", "stderr"))
         files = await self._kept.output.collected(self._limits)
         if isinstance(end, ExecutionResult):
@@ -152,15 +156,25 @@ class HyperlightExecution(CodeExecution):
         self._why = CodeTimeoutError(f"the code ran longer than {seconds:g} s", hint="raise Limits.wall_seconds")
         self._kept.kill()
 
-    def _check(self, call_id: str | None) -> None:
-        if self._pending is None or call_id not in (None, self._pending.call_id):
-            raise ValueError(f"no pending call {call_id!r}")
+    def _stand(self) -> None:
+        """The guest would stand still: it takes an answer that was given ahead, or waits for one."""
+        if self._ahead:
+            self._ahead -= 1
+        else:
+            self._is_standing = True
+            self._clock.stand()
 
-    def _answer(self, message: dict[str, Any]) -> None:
-        self._pending = None
-        self._clock.run()
-        self._kept.send(codec.dumps(message))
+    def _find(self, call_id: str | None) -> FunctionCall:
+        known = [*self._pending] if call_id is None else [call_id]
+        if len(known) != 1 or known[0] not in self._pending:
+            raise ValueError(f"no pending call {call_id!r}; pending are {', '.join(self._pending) or 'none'}")
+        return self._pending[known[0]]
 
-
-def _are_arguments(args: Any, kwargs: Any) -> bool:
-    return isinstance(args, list) and isinstance(kwargs, dict)
+    def _answer(self, call: FunctionCall, message: dict[str, Any]) -> None:
+        del self._pending[call.call_id]
+        if self._is_standing:
+            self._is_standing = False
+            self._clock.run()
+        else:
+            self._ahead += 1
+        self._kept.send(codec.dumps({"id": int(call.call_id), **message}))

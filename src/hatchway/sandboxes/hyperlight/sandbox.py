@@ -35,7 +35,7 @@ SPARES = 2
 class HyperlightSandbox(CodeSandbox):
     """Each action runs in a micro-VM that is put back to its first snapshot before the next; actions share nothing.
 
-    Calls are made one at a time: `asyncio.gather` works and runs them in turn. No state is kept between actions.
+    No state is kept between actions. Where the guest's Python has no event loop, calls are made one at a time.
 
     Args:
         backend: As the package has them: `"wasm"`.
@@ -69,7 +69,7 @@ class HyperlightSandbox(CodeSandbox):
         if found.state != "usable":
             raise SandboxUnavailable(found.reason, hint=found.hint)
         self.tier: Tier = "vm"
-        self.constraints = CodeConstraints(stateful=False, network=False)
+        self.constraints = CodeConstraints(stateful=False, network=False, supports_threads=False)
         self._mounts = as_file_mounts(file_mounts)
         if outside := [mount for mount in self._mounts if not _is_below_input(mount)]:
             raise InvalidSetting(f"Hyperlight shows files below /input only, not at {outside[0].mount_path}")

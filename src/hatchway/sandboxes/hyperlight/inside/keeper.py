@@ -67,9 +67,8 @@ class Keeper:
         self._has_ended = kind == "end"
         self._told.write(message.replace("\n", " ") + "\n")  # between JSON tokens only: a line is a message
         self._told.flush()
-        if kind != "call":
-            return '{"value":null}'
-        return self._orders.readline().strip()
+        stands = kind == "wait" or (kind == "call" and told.get("stands") is True)
+        return self._orders.readline().strip() if stands else '{"value":null}'
 
     def _tell(self, message: dict[str, Any]) -> None:
         self._told.write(json.dumps(message) + "\n")

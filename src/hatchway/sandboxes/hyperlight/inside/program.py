@@ -6,6 +6,7 @@ Standard library only. `ORDER`, `CODEC` and `ACTION` are set above it by the kee
 import builtins
 import io
 import sys
+import time
 import traceback
 import types
 
@@ -25,25 +26,70 @@ def _module(name, source):
 
 
 class _Host:
-    """The host, spoken to in texts."""
+    """The host, spoken to in texts. Calls are numbered by both sides in the order they are made."""
 
     def __init__(self, send, codec):
         self._send, self._codec = send, codec
+        self._made = 0
+        self._futures = {}
 
     def tell(self, message):
         return self._codec.loads(self._send("hatchway", message=self._codec.dumps(message).decode()).encode())
 
     def call(self, name, args, kwargs):
+        """Make a call and stand still until it is answered; answers of others that come first are kept."""
+        answer = self._tell_call(name, args, kwargs, True)
+        number = self._made
+        while answer["id"] != number:
+            self._take(answer)
+            answer = self.tell({"type": "wait"})
+        error = _error(answer)
+        if error is not None:
+            raise error
+        return answer["value"]
+
+    def begin(self, name, args, kwargs, loop):
+        """Make a call and go on; its answer comes when there is nothing else to do."""
+        self._tell_call(name, args, kwargs, False)
+        self._futures[self._made] = future = loop.create_future()
+        return future
+
+    def wait(self):
+        """Stand still until one of the calls under way is answered; False when there is none."""
+        if not self._futures:
+            return False
         sys.stdout.flush()
+        self._take(self.tell({"type": "wait"}))
+        return True
+
+    def _tell_call(self, name, args, kwargs, stands):
+        sys.stdout.flush()
+        message = {"type": "call", "name": name, "args": list(args), "kwargs": kwargs, "stands": stands}
         try:
-            answer = self.tell({"type": "call", "name": name, "args": list(args), "kwargs": kwargs})
+            answer = self.tell(message)
         except self._codec.NotPortable as e:
             raise TypeError("%s %s" % (e.path(name), e.reason)) from None
-        if "error" not in answer:
-            return answer["value"]
-        kind, message = answer["error"]
-        known = _error_class(kind)
-        raise ToolError(kind + ": " + message) if known is None else known(message)
+        self._made += 1
+        return answer
+
+    def _take(self, answer):
+        future = self._futures.pop(answer["id"])
+        if future.done():  # nobody waits for it any more
+            return
+        error = _error(answer)
+        if error is None:
+            future.set_result(answer["value"])
+        else:
+            future.set_exception(error)
+
+
+def _error(answer):
+    """What a call raises; None when it gave a value."""
+    if "error" not in answer:
+        return None
+    kind, message = answer["error"]
+    known = _error_class(kind)
+    return ToolError(kind + ": " + message) if known is None else known(message)
 
 
 def _error_class(kind):
@@ -76,9 +122,16 @@ class _Stream(io.TextIOBase):
             self._host.tell({"type": "output", "stream": self._name, "text": text})
 
 
-def _function(host, spec):
+def _function(host, spec, loop):
     name = spec["name"]
-    if spec["is_async"]:
+    if spec["is_async"] and loop is not None:
+
+        async def function(*args, **kwargs):
+            if not loop.is_running():  # the code has a loop of its own, which cannot wait for the host
+                return host.call(name, args, kwargs)
+            return await host.begin(name, args, kwargs, loop)
+
+    elif spec["is_async"]:
 
         async def function(*args, **kwargs):
             return host.call(name, args, kwargs)
@@ -99,18 +152,45 @@ def _bind(names, path, function):
     names[path[-1]] = function
 
 
-def _run_coroutine(coroutine):
-    import asyncio
-
+def _made_loop(host):
+    """An event loop without sockets, which waits for the host when it has nothing to do; None where none can be had."""
     try:
-        loop = asyncio.new_event_loop()
-    except (OSError, RuntimeError):  # no sockets in here, and so no loop: what needs none is driven by hand
+        from asyncio.base_events import BaseEventLoop
+
+        class Loop(BaseEventLoop):
+            def __init__(self):
+                BaseEventLoop.__init__(self)
+                self._selector = self
+
+            def select(self, timeout):
+                if timeout is None and not host.wait():
+                    raise RuntimeError("the code awaits something that never comes")
+                if timeout:
+                    time.sleep(timeout)
+                return ()
+
+            def _process_events(self, events):
+                pass
+
+            def _write_to_self(self):
+                pass
+
+        return Loop()
+    except Exception:
+        return None
+
+
+def _run_coroutine(coroutine, loop):
+    if loop is not None:
         try:
-            coroutine.send(None)
-        except StopIteration as e:
-            return e.value
-        raise RuntimeError("there is no event loop in this sandbox: await functions one by one") from None
-    return loop.run_until_complete(coroutine)
+            return loop.run_until_complete(coroutine)
+        finally:
+            loop.close()
+    try:
+        coroutine.send(None)
+    except StopIteration as e:
+        return e.value
+    raise RuntimeError("there is no event loop in this sandbox: await functions one by one") from None
 
 
 def _failed(error):
@@ -124,15 +204,16 @@ def _main(order_text, codec_source, action_source, send):
     order, host = codec.loads(order_text.encode()), _Host(send, codec)
     sys.stdout, sys.stderr = _Stream(host, "stdout"), _Stream(host, "stderr")
     namespace = {"__name__": "__main__", "ToolError": ToolError, "ToolDenied": ToolDenied}
+    loop = _made_loop(host)
     for spec in order["functions"]:
-        _bind(namespace, spec["name"].split("."), _function(host, spec))
+        _bind(namespace, spec["name"].split("."), _function(host, spec, loop))
     namespace.update(order["inputs"])
     try:
         action = actions.action(order["code"], "<action>")
     except (SyntaxError, ValueError, RecursionError) as e:
         return host.tell({"type": "end", "kind": "syntax", "told": _failed(e)})
     try:
-        output = action.run(namespace, _run_coroutine)
+        output = action.run(namespace, lambda coroutine: _run_coroutine(coroutine, loop))
         kind, told = None, output
     except MemoryError as e:
         kind, told = "memory", _failed(e)
