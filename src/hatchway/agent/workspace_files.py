@@ -47,10 +47,11 @@ class WorkspaceFiles:
         """
         with self._folder_of(path, make=False) as (folder, name):
             handle = _opened(path, name, os.O_RDONLY | os.O_NONBLOCK, folder)
+            told = os.fstat(handle)
+            if not stat.S_ISREG(told.st_mode):
+                os.close(handle)
+                raise ToolError(f"{path} is no regular file")
             with open(handle, "rb") as file:
-                told = os.fstat(handle)
-                if not stat.S_ISREG(told.st_mode):
-                    raise ToolError(f"{path} is no regular file")
                 if told.st_size > MOST_BYTES:
                     raise ToolError(
                         f"{path} has {told.st_size} bytes, more than can be read at once",
