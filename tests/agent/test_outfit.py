@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import BinaryContent
 
 from hatchway.agent import (
     Agent,
@@ -81,6 +82,22 @@ async def test_servers_named_as_the_own_ones_take_their_place(tmp_path: Path) ->
         "execute_code", "filesystem_get_current_time", "filesystem_convert_time", "pytools_get_current_time",
         "pytools_convert_time", "subagent_task",
     ]  # fmt: skip
+
+
+async def test_a_server_that_is_switched_off_is_not_called(tmp_path: Path, watch: Any) -> None:
+    model = ScriptedAgentModel([Call("clock_get_current_time", {"timezone": "UTC"}), "no"])
+    async with Agent(model, working_dir=tmp_path, mcp_servers={"clock": {**TIME, "approval": "deny"}}) as agent:
+        events = await watch(agent.stream("time?"))
+    assert watch.only(ApprovalRequest, events) == []
+    assert watch.told(model).startswith("A rule denies clock_get_current_time: it is switched off")
+
+
+async def test_pictures_in_a_prompt_reach_the_model(tmp_path: Path, watch: Any) -> None:
+    model = ScriptedAgentModel(["A dot."])
+    picture = BinaryContent(data=b"\x89PNG", media_type="image/png")
+    async with Agent(model, working_dir=tmp_path) as agent:
+        await watch(agent.stream(["What is this?", picture]))
+    assert model.seen[0][-1].parts[0].content == ["What is this?", picture]
 
 
 async def test_permissions_settle_what_they_can_and_deny_inside_the_code(tmp_path: Path, watch: Any) -> None:

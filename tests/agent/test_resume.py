@@ -31,6 +31,8 @@ def script(plan: str) -> ScriptedAgentModel:
 
     def reply(messages: Any) -> Any:
         done = sum(part.part_kind == "tool-return" for message in messages for part in message.parts)
+        if plan == "notes":
+            return Call("effects_mark", {"number": done}) if done < 2 else "Marked."
         if plan == "nested" and messages[0].parts[0].content == "go":
             return Call("subagent_task", {"prompt": "pay"}) if done < 1 else "Delegated."
         return [Reply(code="x = 5"), Reply(code=BOTH)][done] if done < 2 else "All paid."
@@ -50,7 +52,11 @@ def agent_for(workspace: Path, plan: str, conversation: Any) -> Agent:
             os.kill(os.getpid(), signal.SIGKILL)
         return f"paid {euros}"
 
-    return Agent(script(plan), working_dir=workspace, tools=[pay], conversation=conversation)
+    servers = {}
+    if plan == "notes":
+        server = Path(__file__).parent / "effects_server.py"
+        servers = {"effects": {"command": sys.executable, "args": [str(server), str(workspace / "marks")]}}
+    return Agent(script(plan), working_dir=workspace, tools=[pay], conversation=conversation, mcp_servers=servers)
 
 
 async def until_killed(workspace: Path, plan: str, stop_at: str) -> None:
@@ -111,6 +117,31 @@ async def test_killed_while_a_tool_runs_the_call_is_in_doubt(tmp_path: Path) -> 
     assert [(dict(each.tool_args), each.in_doubt) for each in asked] == [({"euros": 2}, True)]
     assert paid(tmp_path) == ["1", "2"]
     assert events[-1].content == "All paid."  # type: ignore[attr-defined]
+
+
+async def test_killed_while_the_model_calls_a_tool_itself_it_is_in_doubt(tmp_path: Path) -> None:
+    with Conversations.open(tmp_path / ".hatchway" / "journal.db") as conversations:
+        conversation = conversations.create(tmp_path)
+        async with agent_for(tmp_path, "notes", conversation) as agent:
+            async for event in agent.stream("go"):
+                if isinstance(event, ApprovalRequest):
+                    event.approve()
+                if type(event).__name__ == "ToolOutput":
+                    break
+    # as a process leaves it that dies in the second call: the answer of the first is there, of the second nobody knows
+    with Conversations.open(tmp_path / ".hatchway" / "journal.db") as conversations:
+        conversation = conversations.newest(tmp_path)
+        assert conversation is not None
+        prompt, reply, *_ = conversation.messages()
+        await conversation.replace([prompt, reply])
+        now = {"id": reply.parts[0].tool_call_id, "kind": "tool", "args": {"number": 0}}  # type: ignore[union-attr]
+        await conversation.set_open({"limit": None, "done": [], "now": now})
+        conversation.release()
+    events, agent = await resumed(tmp_path, "notes", lambda asked: Ran("marked 0") if asked.in_doubt else True)
+    asked = [(each.tool_name, each.in_doubt) for each in events if isinstance(each, ApprovalRequest)]
+    assert asked == [("effects_mark", True), ("effects_mark", False)]
+    assert (tmp_path / "marks").read_text().split() == ["0", "1"]
+    assert agent.messages[2].parts[0].content == "marked 0"  # type: ignore[union-attr]
 
 
 async def test_a_conversation_taken_up_again_says_that_names_are_gone(tmp_path: Path, watch: Any) -> None:

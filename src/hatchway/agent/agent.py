@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -302,7 +303,7 @@ class Agent:
             conversation=None if self.conversation is None else self.conversation.of(agent_id),
             context_tokens=self._context_tokens,
         )
-        child._outfit = self._outfit
+        child._outfit = replace(self._outfit, is_child=True)
         child._listener = self._emit
         child.usage = self.usage.for_child()
         return child

@@ -91,6 +91,8 @@ class Outfit:
     tool_search: Literal["basic", "hybrid"]
     journal: str | Path | None
     skills: tuple[SkillMetadata, ...]
+    is_child: bool = False
+    """It is worn by a subagent."""
 
     async def fit(self, interpreter: Interpreter, closing: AsyncExitStack) -> Fitted:
         """Start everything; `closing` ends it.
@@ -145,7 +147,7 @@ class Outfit:
             return self.sandbox
         name = self.sandbox if isinstance(self.sandbox, str) else "auto" if self.sandbox else "process"
         name = await asyncio.to_thread(choose_auto) if name == "auto" else name
-        if name == "process":
+        if name == "process" and not self.is_child:
             _log.warning(UNSEALED)
         made = await asyncio.to_thread(self._made, name)
         return await closing.enter_async_context(made)

@@ -110,6 +110,9 @@ class ToolCalls:
 
     async def _tool(self, call: ToolCallPart, tool: JsonTool, arguments: dict[str, Any], book: CallsBook) -> Done:
         arguments = tool.tool.bind((), arguments)
+        if tool.tool.approval == "deny":
+            reason = "it is switched off in the settings of its server"
+            return _refused(call, Refused(tool_name=tool.name, reason=reason, by_person=False))
         diff = await self._tools.diff(tool, arguments)
         answer = await self._desk.ask(tool.name, arguments, kind="tool", call_id=call.tool_call_id, diff=diff)
         return await self.run_tool(call, tool, arguments, answer, book)
