@@ -23,6 +23,8 @@ from hatchway.cli.logs import logging_to
 from hatchway.cli.objects import error_object, event_object, print_json
 from hatchway.cli.prompt import Asker, NotApproved, asking, nobody
 from hatchway.cli.recording import Recording
+from hatchway.cli.terminal import find_terminal
+from hatchway.cli.tui.asked import QUIT
 from hatchway.core.decisions import Allow, Decision, Deny
 from hatchway.core.errors import HatchwayError, InvalidSetting
 from hatchway.core.events import AgentEvent, ApprovalRequest, Cancelled, Response, ResponseChunk
@@ -83,8 +85,12 @@ class Account(ABC):
         """The turn broke off."""
 
     @abstractmethod
+    def end_turn(self) -> None:
+        """A turn is over, and another may follow."""
+
+    @abstractmethod
     def end(self, agent: Agent | None) -> None:
-        """The turn is over."""
+        """All is over."""
 
 
 class TextAccount(Account):
@@ -120,12 +126,16 @@ class TextAccount(Account):
         self._end_line()
         click.echo(f"Error: {cut(neutral(_told(error)), 4000)}", err=True)
 
-    def end(self, agent: Agent | None) -> None:
-        """The turn is over: what is held back was the answer."""
+    def end_turn(self) -> None:
+        """What is held back was the answer."""
         self._end_line()
         if self._held:
             click.echo(neutral(self._held.rstrip("\n")))
             self._held = ""
+
+    def end(self, agent: Agent | None) -> None:
+        """All is over."""
+        self.end_turn()
 
     def _release(self) -> None:
         """What is held back was no answer: something came after it."""
@@ -156,6 +166,9 @@ class JsonAccount(Account):
         """Remember why."""
         self._error = error_object(error)
 
+    def end_turn(self) -> None:
+        """Told at the end: there is one turn."""
+
     def end(self, agent: Agent | None) -> None:
         """Print how it ended."""
         told: dict[str, Any] = {"event": "Ended", "state": self.exit.name.lower(), "answer": self.answer}
@@ -166,8 +179,8 @@ class JsonAccount(Account):
         print_json(told | {"error": self._error})
 
 
-async def answer(prompt: str, options: AgentOptions, *, as_json: bool) -> Exit:
-    """Answer one prompt and end; how it ended."""
+async def answer(prompts: AsyncIterator[str], options: AgentOptions, *, as_json: bool) -> Exit:
+    """Answer prompts, one after the other, and end; how it ended."""
     recording = Recording(options.record_dir, options.record_title) if options.record else None
     account = JsonAccount(recording) if as_json else TextAccount(recording)
     agent: Agent | None = None
@@ -180,7 +193,7 @@ async def answer(prompt: str, options: AgentOptions, *, as_json: bool) -> Exit:
         model = await asyncio.to_thread(load_model, name, setup.choice)
         with asking(yes=options.yes, otherwise=nobody, stdin_is_code=not sys.stdin.isatty()) as ask, logs:
             async with started(setup, model) as (agent, _):
-                await _turn(agent, prompt, setup, account, ask)
+                await _turns(agent, prompts, setup, account, ask)
     except NotApproved as e:
         account.exit = Exit.NOT_APPROVED
         account.failed(e)
@@ -193,6 +206,31 @@ async def answer(prompt: str, options: AgentOptions, *, as_json: bool) -> Exit:
     return account.exit
 
 
+async def once(prompt: str) -> AsyncIterator[str]:
+    """One prompt."""
+    yield prompt
+
+
+async def typed() -> AsyncIterator[str]:
+    """Lines, at a terminal that can do no more than lines."""
+    terminal = find_terminal()
+    while terminal is not None:
+        click.echo("› ", nl=False, err=True)
+        line = await terminal.line()
+        if line is None or line == QUIT:
+            return
+        if line:
+            yield line
+
+
+async def _turns(agent: Agent, prompts: AsyncIterator[str], setup: Setup, account: Account, ask: Asker) -> None:
+    if setup.options.goes_on or setup.options.session:
+        await _follow(agent.resume(), account, ask)
+    async for prompt in prompts:
+        await _turn(agent, prompt, setup, account, ask)
+        account.end_turn()
+
+
 async def _turn(agent: Agent, prompt: str, setup: Setup, account: Account, ask: Asker) -> None:
     content: Any = prompt
     if setup.choice.model != HUMAN:
@@ -203,8 +241,6 @@ async def _turn(agent: Agent, prompt: str, setup: Setup, account: Account, ask: 
         own = setup.choice.model == HUMAN and request.kind == "code" and request.tool_args.get("code") == prompt
         return Allow() if own else await ask(request)
 
-    if setup.options.goes_on or setup.options.session:
-        await _follow(agent.resume(), account, answered)
     account.said(prompt)
     await _follow(agent.stream(content), account, answered)
 

@@ -48,11 +48,15 @@ def run(ctx: click.Context, task: tuple[str, ...], as_json: bool, **given: Any) 
     if not prompt and not _at_terminal():
         raise click.UsageError("there is no terminal and no task: hatchway run TASK")
     if prompt:
-        from hatchway.cli.answering import answer
+        from hatchway.cli.answering import answer, once
 
-        ctx.exit(asyncio.run(answer(prompt, options, as_json=as_json)))
+        ctx.exit(asyncio.run(answer(once(prompt), options, as_json=as_json)))
     if as_json:
         raise click.UsageError("--json needs a task: hatchway run --json TASK")
+    if os.environ.get("TERM", "dumb") == "dumb":
+        from hatchway.cli.answering import answer, typed
+
+        ctx.exit(asyncio.run(answer(typed(), options, as_json=False)))
     try:
         from hatchway.cli.tui.entry import converse
     except ImportError as e:

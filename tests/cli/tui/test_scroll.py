@@ -70,3 +70,11 @@ def test_megabytes_leave_a_few_lines_and_bounded_memory() -> None:
     paper.scroll.close()
     assert len(paper.text) < 5_000
     assert len(paper.scroll.whole()) < KEPT_CHARACTERS + 1_000_000
+
+
+def test_a_long_value_is_cut_and_kept() -> None:
+    paper = Paper()
+    paper.scroll.add([Line(mark="=", parts=[Part("begin" + "x" * 5_000 + "end")])])
+    assert "4408 more" in paper.text
+    assert len(paper.text) < 1_500
+    assert paper.scroll.whole().count("x") == 5_000

@@ -15,7 +15,7 @@ from hatchway.trace.text import cut
 
 OUTPUT_LINES, CODE_LINES = 12, 400
 """How many lines of one output and of one piece of code are shown before the rest is folded."""
-LINE_CHARACTERS = 2_000
+LINE_CHARACTERS, PART_CHARACTERS = 2_000, 600
 KEPT_CHARACTERS = 4_000_000
 """How much of a conversation can be read whole."""
 
@@ -109,7 +109,9 @@ def _console(paper: StringIO, width: int, *, colours: bool) -> Console:
 
 
 def _folded(block: Block) -> Block:
-    """Code that fits on a few screens; what is cut says so, in the middle of it."""
+    """A line or code that fits on a few screens; what is cut says so, in the middle of it."""
+    if isinstance(block, Line):
+        return replace(block, parts=[Part(cut(text, PART_CHARACTERS), tone) for text, tone in block.parts])
     if not isinstance(block, Code) or block.text.count("\n") <= CODE_LINES:
         return block
     lines, half = block.text.splitlines(), CODE_LINES // 2

@@ -63,6 +63,7 @@ class TurnView:
         self._dialogue = Dialogue()
         self._stream = MarkdownStream()
         self._thoughts = ""
+        self._is_cancelled = False
         self.scroll = Scroll(screen.print, lambda: screen.width, self._set_live)
 
     def said(self, prompt: str) -> None:
@@ -89,10 +90,11 @@ class TurnView:
         requests: asyncio.Queue[ApprovalRequest] = asyncio.Queue()
         asking = asyncio.ensure_future(self._ask_all(requests))
         cancelling: list[asyncio.Future[None]] = []
+        self._is_cancelled = False
 
         def on_cancel() -> None:
             if not cancelling:
-                self._status.doing = "cancelling"
+                self._is_cancelled, self._status.doing = True, "cancelling"
                 cancelling.append(asyncio.ensure_future(cancel()))
 
         self._screen.on_cancel = on_cancel
@@ -128,6 +130,8 @@ class TurnView:
 
     def _show(self, event: AgentEvent) -> None:
         match event:
+            case RunFailed() if self._is_cancelled:
+                pass  # that it was cancelled says it all
             case ResponseChunk(content=text):
                 self._thoughts = ""
                 self.scroll.add([Prose(text=block) for block in self._stream.feed(neutral(text))])
