@@ -220,25 +220,31 @@ def test_hooks_that_do_nothing_are_known() -> None:
 
 
 async def test_spans_nest() -> None:
+    from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
     from pydantic_ai.capabilities import Instrumentation
     from pydantic_ai.models.instrumented import InstrumentationSettings
 
-    exporter, owner = InMemorySpanExporter(), TracerProvider()
+    exporter, owner = InMemorySpanExporter(), trace.get_tracer_provider()
+    if not isinstance(owner, TracerProvider):
+        owner = TracerProvider()
+        trace.set_tracer_provider(owner)  # ours come between the framework's
     owner.add_span_processor(SimpleSpanProcessor(exporter))
     seen = Instrumentation(settings=InstrumentationSettings(tracer_provider=owner))
     toolset = CodeModeToolset(tools(), sandbox="monty")
     await agent_of(scripted("look('x')['name']"), toolset, capabilities=[seen]).run("go")
     await toolset.aclose()
-    spans = {span.name: span for span in exporter.get_finished_spans()}
-    inner, outer = spans["execute_tool look"], spans["execute_tool execute_code"]
-    by_id = {span.context.span_id: span for span in spans.values()}
-    above = inner
-    while above.parent is not None and above is not outer:
-        above = by_id[above.parent.span_id]
-    assert above is outer
+    spans = exporter.get_finished_spans()
+    inner = [span for span in spans if span.name == "execute_tool look"]
+    outer = next(span for span in reversed(spans) if span.name == "execute_tool execute_code")  # the last to end
+    by_id = {span.context.span_id: span for span in spans}
+    assert len(inner) == 2  # the framework's and, around it, ours
+    for above in inner:
+        while above.parent is not None and above is not outer:
+            above = by_id[above.parent.span_id]
+        assert above is outer
 
 
 async def test_token_settles_its_own_pause_and_no_other() -> None:
