@@ -26,7 +26,7 @@ ms, cancel 3.2 s, 422 MB. """
 def report(*, quick: bool) -> Section:
     """The section of the report."""
     os.environ["HATCHWAY_BENCH_PYTHON"] = sys.executable  # so that freeact finds the server the code calls
-    n, rounds = (50, 2) if quick else (200, 5)
+    n, rounds = 200, 2 if quick else 5
     peers = [AGENT] if is_ready(AGENT) else []
     with contenders({OURS: "hatchway_agent"}, peers) as found:
         turn = interleaved(found, "turn", 10, idle=rounds)

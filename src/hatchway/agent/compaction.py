@@ -45,10 +45,11 @@ class Compaction:
     def __init__(self, context_tokens: int | None, emit: Emit, agent_id: str) -> None:
         self._most = context_tokens or CONTEXT_TOKENS
         self._emit, self._agent_id = emit, agent_id
+        self._counted = (0, 0)  # messages, and their tokens: a history only grows, until it is summed up
 
     async def reply(self, history: History, replies: Replies, usage: Usage) -> ModelResponse:
         """The model's next reply, the history summed up before where that is due, or where the vendor says so."""
-        if max(usage.context_tokens, tokens_of(history.messages)) > FULL * self._most:
+        if self._length(history, usage) > FULL * self._most:
             await self._compact(history, replies, usage)
         try:
             return await replies.next(history.messages)
@@ -59,7 +60,7 @@ class Compaction:
 
     async def _compact(self, history: History, replies: Replies, usage: Usage) -> bool:
         """Whether there was something to sum up."""
-        before = max(usage.context_tokens, tokens_of(history.messages))
+        before = self._length(history, usage)
         told = tokens_of(history.messages)
         behind, kept = _split(history.messages, min(int(KEPT * self._most), told // 2))
         if not behind:
@@ -67,9 +68,17 @@ class Compaction:
         summary = await self._summary(behind, replies, usage)
         said = ModelRequest([UserPromptPart(f"What happened so far, summed up:\n\n{summary}")])
         await history.replace([said, *kept])
+        self._counted = (0, 0)
         usage.context_tokens = after = tokens_of(history.messages)
         self._emit(Compacted(before, after, agent_id=self._agent_id))
         return True
+
+    def _length(self, history: History, usage: Usage) -> int:
+        """About how many tokens the history has; the vendor's count, where it tells one, is the better one."""
+        known, tokens = self._counted
+        tokens += tokens_of(history.messages[known:])
+        self._counted = (len(history.messages), tokens)
+        return max(usage.context_tokens, tokens)
 
     async def _summary(self, behind: Sequence[ModelMessage], replies: Replies, usage: Usage) -> str:
         told = "\n\n".join(_quoted(message) for message in behind)
