@@ -156,7 +156,9 @@ class Index:
         """The nearest tools, by how far each stands out from all."""
         if self._vectors is None or self._embed is None or not query.strip():
             return {}
-        near = self._vectors @ self._embed([query])[0]
+        import numpy as np
+
+        near = np.einsum("ij,j->i", self._vectors, self._embed([query])[0])  # `@` would wake the threads of the BLAS
         best = (-near).argsort(kind="stable")[:_DEPTH]
         apart = (near[best] - near.mean()) / (spread := near.std() or 1.0)
         if self._static is not None:

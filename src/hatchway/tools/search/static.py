@@ -64,15 +64,16 @@ class StaticEmbedder:
         import numpy as np
 
         (asked,) = self.tokens([query])
-        if not len(asked) or not texts:
-            return np.zeros(len(texts), dtype=np.float32)
-        lengths = [max(len(each), 1) for each in texts]
-        flat = np.concatenate([each if len(each) else np.zeros(1, dtype=np.int32) for each in texts])
-        near = self._table[asked] @ self._table[flat].T / np.outer(self._lengths[asked], self._lengths[flat])
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        best = np.maximum.reduceat(near, starts, axis=1)
+        wanted = self._table[asked] / self._lengths[asked, None]
         weights = np.array([self._weight(int(token)) for token in asked], dtype=np.float32)
-        return weights @ best / weights.sum()
+        shares = weights / (weights.sum() or 1.0)
+        # one product per text: a large one would wake the threads of the BLAS, which cost more than they save
+        return np.array([shares @ self._nearest(wanted, text) for text in texts], dtype=np.float32)
+
+    def _nearest(self, wanted: Any, text: Tokens) -> Any:
+        if not len(text):
+            return wanted[:, 0] * 0
+        return (wanted @ self._table[text].T / self._lengths[text]).max(axis=1)
 
     def _weight(self, token: int) -> float:
         return _COMMON_WEIGHT if self._tokenizer.id_to_token(token).strip("▁").lower() in common_words() else 1.0
