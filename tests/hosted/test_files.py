@@ -1,15 +1,29 @@
 """Files to and from a vendor: nothing leaves the allowed roots, nothing is written outside the folder."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hatchway.core.errors import InvalidSetting
-from hatchway.hosted import FileRef, HostMount, VfsPath
+from hatchway.core.results import ExecFile
+from hatchway.hosted import (
+    AnthropicAdapter,
+    FileRef,
+    GeminiAdapter,
+    HostMount,
+    OpenAIAdapter,
+    UploadProgress,
+    VfsPath,
+    code_tool,
+)
 from hatchway.hosted.downloads import MAX_NAME, safe_name, save_all
 from hatchway.hosted.mounts import FileRules, collect
+from hatchway.testing import ScriptedVendor, VendorSays
 
+ADAPTERS: dict[str, Any] = {"openai": OpenAIAdapter, "anthropic": AnthropicAdapter, "gemini": GeminiAdapter}
 RULES = FileRules(max_file_bytes=512 * 1024 * 1024, suffixes=frozenset({".py", ".txt", ".md"}))
 
 
@@ -136,3 +150,27 @@ async def test_downloads_stay_in_their_folder_and_replace_nothing(tmp_path: Path
     assert all(path.parent == folder for path in written.values())
     with pytest.raises(InvalidSetting, match="cannot be a folder"):
         await save_all(files, tmp_path / "target", fetch)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+async def test_files_given_with_a_request(provider: Any, tmp_path: Path) -> None:
+    """Beside those that are mounted: each turn brings its own, the mounted ones are there from the first."""
+    (tmp_path / "mounted.csv").write_text("0")
+    vendor = ScriptedVendor(provider, [VendorSays("x")] * 3)
+    code = code_tool(provider, host_mounts=(HostMount(host_path="mounted.csv"),))
+    events: list[Any] = []
+    settings: dict[str, Any] = {"tools": [code], "allowed_host_roots": [tmp_path], "on_event": events.append}
+    async with ADAPTERS[provider]("m", client=vendor.client(), **settings) as adapter:
+        session = adapter.session()
+        for number in (1, 2):
+            given = ExecFile(name=f"{number}.csv", content=str(number).encode(), mime_type="text/csv")
+            await adapter.run("go", session=session, files=[given])
+        await adapter.run("go", session=session)
+    uploads = [event.name for event in events if isinstance(event, UploadProgress)]
+    assert uploads == ["mounted.csv", "1.csv", "2.csv"]
+    assert sorted(session.placed) == ["1.csv", "2.csv", "mounted.csv"]
+    assert all(f"{name}: " in json.dumps(vendor.asked[2]) for name in session.placed)
+    async with ADAPTERS[provider]("m", client=vendor.client()) as bare:
+        with pytest.raises(InvalidSetting, match="it was offered no code tool"):
+            await bare.run("go", files=[ExecFile(name="a.csv", content=b"", mime_type="")])

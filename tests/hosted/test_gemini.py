@@ -154,8 +154,10 @@ async def test_files_go_along_in_the_request(tmp_path: Path) -> None:
         with pytest.raises(InvalidSetting, match="is at openai"):
             await gemini.download(FileRef(provider="openai", file_id="f"))
     data = base64.b64encode(b"1,2").decode()
-    assert vendor.asked[0]["contents"][0]["parts"][0] == {"inlineData": {"mimeType": "text/csv", "data": data}}
-    assert "a.csv: file 1 of the request" in vendor.asked[0]["systemInstruction"]["parts"][0]["text"]
+    named, inline = vendor.asked[0]["contents"][0]["parts"][:2]
+    assert named == {"text": "The file a.csv:"}
+    assert inline == {"inlineData": {"mimeType": "text/csv", "data": data}}
+    assert "a.csv: in the conversation, after its name" in vendor.asked[0]["systemInstruction"]["parts"][0]["text"]
     assert reply.files_made == ()
 
 

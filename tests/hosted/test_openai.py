@@ -273,6 +273,7 @@ async def test_host_files_are_uploaded_once_and_the_model_is_told_where_they_lie
     paths = [f"{request.method} {request.path}" for request in vendor.requests]
     assert paths.count("POST /v1/files") == 1
     assert paths.count("POST /v1/containers") == 2
+    assert paths.count("POST /v1/containers/cntr_2/files") == 2  # in the second turn they were there already
     uploads = [event for event in events if isinstance(event, UploadProgress)]
     assert [(event.name, event.done, event.total, event.reused) for event in uploads[:2]] == [
         ("workspace/sunfish/a.py", 1, 2, False),

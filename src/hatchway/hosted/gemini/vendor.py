@@ -136,9 +136,10 @@ class GeminiVendor(Vendor):
     async def place(
         self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
     ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
-        """In the request itself, in this order."""
-        places = {name: f"file {number} of the request" for number, name in enumerate(uploaded, 1)}
-        return None, places, [self._inline[digest] for digest in uploaded.values()]
+        """In what is said, each after its name."""
+        places = dict.fromkeys(uploaded, "in the conversation, after its name")
+        said = [(Item(text=f"The file {name}:"), self._inline[digest]) for name, digest in uploaded.items()]
+        return None, places, [part for pair in said for part in pair]
 
     def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
         """Those of the tool."""
