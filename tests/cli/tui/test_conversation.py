@@ -235,6 +235,8 @@ def test_words_and_another_model(at_tmux: Callable[..., Any], workspace: Path) -
     terminal.wait_for("send  Send a message.")
     say(terminal, "/skill")
     terminal.wait_for("task-planning")
+    say(terminal, "/skill task-planning a cake")
+    terminal.wait_for("Use the skill task-planning")
     say(terminal, "/nonsense")
     terminal.wait_for("/nonsense: there is /help, /skill, /model, /tools")
     say(terminal, "/model nonsense:x")
