@@ -116,6 +116,31 @@ async def test_a_bare_no_inside_the_code_ends_the_turn_whatever_the_code_does(sw
     assert agent.messages[-1].parts[0].outcome == "denied"
 
 
+async def test_a_no_to_one_of_several_calls_at_once_is_a_no_to_the_action(tmp_path: Path) -> None:
+    paid: list[int] = []
+
+    async def pay(euros: int) -> None:
+        """Pay."""
+        paid.append(euros)
+
+    code = "import asyncio\nawait asyncio.gather(pay(1), pay(2), pay(3), return_exceptions=True)\nawait pay(4)"
+    agent, _ = made([Reply(code=code)], tmp_path, tools=[pay])
+    async with agent:
+        calls: list[ApprovalRequest] = []
+        events: list[AgentEvent] = []
+        async for event in agent.stream("pay"):
+            events.append(event)
+            if isinstance(event, ApprovalRequest) and event.kind == "code":
+                event.approve()
+            elif isinstance(event, ApprovalRequest):
+                calls.append(event)
+                if len(calls) == 3:
+                    calls[1].approve(False)
+    assert [dict(each.tool_args) for each in calls] == [{"euros": 1}, {"euros": 2}, {"euros": 3}]
+    assert isinstance(events[-1], Cancelled)
+    assert paid == []
+
+
 async def test_words_of_a_denial_that_were_only_printed_end_nothing(tmp_path: Path) -> None:
     agent, model = made([Reply(code="print('ToolDenied: the user said no')"), "Fine."], tmp_path)
     async with agent:
