@@ -438,11 +438,11 @@ def test_the_rehearsal_of_a_fresh_interpreter_is_a_whole_action_that_leaves_no_t
 import os, random, runpy, sys
 runpy.run_path({str(GUEST / "__main__.py")!r})["load"]()
 from _hatchway_guest.channel import PipeChannel
-from _hatchway_guest.interpreter import Interpreter
+from _hatchway_guest.interpreter import Interpreter, Stage
 interpreter = Interpreter(PipeChannel(*os.pipe()))
 main, drawn = sys.modules["__main__"], set()
-for times in (1, 5):
-    print(interpreter.warm_up(times).decode().strip())
+for times, stage in ((1, None), (5, Stage(*os.pipe()))):
+    print(interpreter.warm_up(times, stage).decode().strip())
     drawn.add(random.random())
 print(sys.modules["__main__"] is main, interpreter._exchange.action, len(drawn), os.urandom(4) != os.urandom(4))
 """

@@ -9,10 +9,10 @@ import threading
 from . import action as actions
 from . import codec, generated, ipython, limits, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
-from .channel import PipeChannel
 from .displays import Displays
 from .exchange import Exchange
 from .headless import Headless
+from .stage import Stage
 
 OVER = "the action that made this call is over"
 running = None
@@ -37,13 +37,18 @@ class Interpreter:
         self._tasks = limits.TaskLimit()
         repeatable.install()
 
-    def warm_up(self, times=1):
+    def warm_up(self, times=1, stage=None):
         """Rehearse an action from order to end: the pages of a forked process are copied at the first touch.
 
-        What the action would have told.
+        What the action would have told. A stage that is given stays the caller's.
         """
+        if stage is None:
+            stage = Stage(*os.pipe())
+            try:
+                return self.warm_up(times, stage)
+            finally:
+                stage.channel.close()
         exchange, main = self._exchange, sys.modules["__main__"]
-        stage = _Rehearsal()
         channel, exchange.channel = exchange.channel, stage.channel
         for _ in range(times):
             stage.order()
@@ -51,7 +56,6 @@ class Interpreter:
             limits.apply(order["limits"], keep_hard=True)
             exchange.send(self._end_of(order))
             told = stage.heard()
-        stage.close()
         exchange.channel, exchange.action = channel, 0
         self._namespace, self._styles, sys.modules["__main__"] = None, {}, main
         sys.modules["linecache"].cache.clear()
@@ -208,30 +212,6 @@ class Interpreter:
                 self._err.write(end[1] + "\n")
                 self._flush()
             os._exit(0 if end[0] is None else 1)
-
-
-class _Rehearsal:
-    """A pipe in which one and the same small action is ordered, and tells an end that the host never hears."""
-
-    ORDER = (
-        b'{"type":"execute","code":"def f(x): return x\\n[f(n)]","inputs":{"n":[1.5,"a",null]},'
-        b'"functions":[{"name":"warm","is_async":false,"stub":""}],"stub_code":null,"env_vars":{},'
-        b'"limits":{"value_bytes":1000,"memory_bytes":%d,"open_files":%d,"file_bytes":%d,"processes":1,'
-        b'"display_bytes":1000},"is_session":false,"seed":"00","clock":[]}\n' % (1 << 60, 1 << 60, 1 << 60)
-    )
-
-    def __init__(self):
-        self._read_fd, self._write_fd = os.pipe()
-        self.channel = PipeChannel(self._read_fd, self._write_fd)
-
-    def order(self):
-        os.write(self._write_fd, self.ORDER)
-
-    def heard(self):
-        return os.read(self._read_fd, 1 << 12)
-
-    def close(self):
-        self.channel.close()
 
 
 def _stream(fd, buffer_size):

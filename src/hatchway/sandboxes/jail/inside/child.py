@@ -11,22 +11,30 @@ import sys
 import threading
 from typing import Any
 
-from .seal import CHANNEL, CODE_PID, Seal
+from .seal import CHANNEL, CODE_PID, STAGE, Seal
 
 WARM_UPS = 16  # the interpreter specialises code it has run a few times
 _guest: Any = None
+_stage: Any = None
 
 
 def prepare() -> None:
     """Make, in the zygote, the interpreter that every child will have."""
-    global _guest
+    global _guest, _stage
     pipe = importlib.import_module("_hatchway_guest.channel").PipeChannel(CHANNEL, CHANNEL)
-    _guest = importlib.import_module("_hatchway_guest.interpreter").Interpreter(pipe)
+    interpreter = importlib.import_module("_hatchway_guest.interpreter")
+    _guest, _stage = interpreter.Interpreter(pipe), interpreter.Stage(*STAGE)
     sys.argv[:] = [""]
     threading.main_thread()._native_id = CODE_PID  # pyright: ignore  # the interpreter's hooks after a fork are left out
     _guest.take_over()
     sys._clear_type_cache()  # pyright: ignore  # what imports left in it lies on pages that nobody else needs
-    _guest.warm_up(WARM_UPS)
+    pipe_fds = os.pipe()
+    for fd, place in zip(pipe_fds, STAGE):  # noqa: B905  # not before Python 3.10
+        os.dup2(fd, place)
+        os.close(fd)
+    _guest.warm_up(WARM_UPS, _stage)
+    for place in STAGE:
+        os.close(place)
 
 
 def run(launch: dict[str, Any], order: dict[str, Any], seal: Seal) -> None:
@@ -39,7 +47,7 @@ def run(launch: dict[str, Any], order: dict[str, Any], seal: Seal) -> None:
             threading.main_thread()._set_native_id()  # pyright: ignore
         if launch["package_folders"]:
             sys.path += [place for place, _ in launch["package_folders"]]  # only now: the walls stand
-        _guest.warm_up()  # in the zygote for what the interpreter learns from it, here for the pages it writes to
+        _guest.warm_up(1, _stage)  # in the zygote for what the interpreter learns, here for the pages it writes to
         seal.say_hello()
     except BaseException as e:
         _say_unsealed(f"{type(e).__name__}: {e}")

@@ -15,6 +15,7 @@ SCRATCH = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 EXECUTABLE = kernel.MS_NOSUID | kernel.MS_NODEV
 TIOCSCTTY = 0x540E
 CHANNEL = 3  # where every guest finds its channel, so that the interpreter can be made before the fork
+STAGE = 62, 63  # and the ends of the pipe it rehearses with, until it says hello
 INIT_PID, CODE_PID, CODE_PID_BELOW_WARDEN = 1, 2, 3  # in its own pid namespace
 _MOST = 0xFFFFFFFF
 
@@ -98,7 +99,15 @@ class Seal:
             null = first.open("/dev/null", os.O_RDONLY)
             first.call("dup3", null, 0, 0)
             first.close(null)
+            self._set_stage()
         return rows
+
+    def _set_stage(self) -> None:
+        calls, ends = self._calls, (self._calls.free, self._calls.free + 1)
+        calls.call("pipe2", bytes(8), os.O_CLOEXEC)
+        for fd, place in zip(ends, STAGE):  # noqa: B905  # not before Python 3.10
+            calls.call("dup3", fd, place, os.O_CLOEXEC, gives=place)
+            calls.call("close", fd)
 
     def _volunteer_for_oom(self) -> None:
         """When the cgroup is out of memory the kernel must take us and not the zygote's copy that shares it."""
@@ -171,6 +180,7 @@ class Seal:
         hello.send(CHANNEL, told, list(self._given.values()))
         for fd in sorted(self._given.values(), reverse=True):
             hello.close(fd)
+        hello.call("close_range", *STAGE, 0)
         return hello
 
 

@@ -90,6 +90,7 @@ def _be_zygote(launch: dict[str, Any], control: socket.socket) -> None:
         child.prepare()
     gc.collect()
     memory.fill_holes()  # what the children make shall lie together
+    memory.fill_large_holes()
     gc.freeze()
     gc.disable()  # a collection would write to pages that all children share
     Zygote(launch, control).serve()
