@@ -283,6 +283,18 @@ async def test_file_tools_ask_with_a_diff_and_write_what_was_shown(tmp_path: Pat
     assert next(event.content for event in only(ToolOutput, events)) == "one\ntwo\n"
 
 
+async def test_a_loop_that_is_left_ends_its_turn_and_the_next_one_begins(tmp_path: Path) -> None:
+    agent, _ = made([Reply(code="print('on', flush=True)\nwhile True: pass"), "Hello."], tmp_path)
+    async with agent:
+        async for event in agent.stream("loop"):
+            if isinstance(event, ApprovalRequest):
+                event.approve()
+            if type(event).__name__ == "CodeExecutionOutputChunk":
+                break
+        events = await all_of(agent.stream("hello?"))
+    assert only(Response, events)[0].content == "Hello."
+
+
 async def test_two_turns_at_once_are_refused(tmp_path: Path) -> None:
     agent, _ = made([Reply(code="1"), "x"], tmp_path)
     async with agent:

@@ -121,6 +121,7 @@ class Agent:
         self._history = History(conversation)
         self._listener: Callable[[AgentEvent], None] | None = None
         self._working: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Event | None = None
         self._closing = AsyncExitStack()
         self._offered: dict[str, str] = {}
         self._turn: Turn | None = None
@@ -218,6 +219,7 @@ class Agent:
         await self.stop()
 
     async def _streamed(self, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[AgentEvent, None]:
+        await self._left()
         if self._working is not None:
             raise RuntimeError("a turn is under way; end it with `cancel`, or read its stream to the end")
         events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
@@ -232,9 +234,20 @@ class Agent:
             else:
                 working.result()
         finally:
+            self._leaving = leaving = asyncio.Event()
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
-            self._working = self._listener = None
+            self._working = self._listener = self._leaving = None
+            leaving.set()
+
+    async def _left(self) -> None:
+        """A stream whose loop was just left with `break` ends by itself, in the next moments: wait for that."""
+        for _ in range(3):  # Python closes it by a task of its own
+            if self._working is None:
+                return
+            await asyncio.sleep(0)
+        if self._leaving is not None:
+            await self._leaving.wait()
 
     async def _taken_up(self) -> None:
         turn, state = self._ready(), self._history.open_state()
