@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import partial
@@ -14,169 +13,23 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hatchway.agent.human import HUMAN
+from hatchway.cli.accounts import Account, JsonAccount, TextAccount
 from hatchway.cli.agent_options import AgentOptions
 from hatchway.cli.agent_setup import NO_MODEL, Setup, load_model, prepare, started
 from hatchway.cli.attachments import attached
-from hatchway.cli.display import cut, make_console, neutral
+from hatchway.cli.display import neutral
 from hatchway.cli.exits import Exit, exit_for
 from hatchway.cli.logs import logging_to
-from hatchway.cli.objects import error_object, event_object, print_json
-from hatchway.cli.prompt import Asker, NotApproved, asking, nobody
+from hatchway.cli.prompt import BARE_NO, Asker, NotApproved, asking, nobody
 from hatchway.cli.recording import Recording
 from hatchway.cli.terminal import find_terminal
 from hatchway.cli.tui.asked import QUIT
 from hatchway.core.decisions import Allow, Decision, Deny
-from hatchway.core.errors import HatchwayError, InvalidSetting
-from hatchway.core.events import AgentEvent, ApprovalRequest, Cancelled, Response, ResponseChunk
-from hatchway.trace.blocks import Prose
-from hatchway.trace.dialogue import MAIN, Dialogue
-from hatchway.trace.terminal import Painter
+from hatchway.core.errors import InvalidSetting
+from hatchway.core.events import AgentEvent, ApprovalRequest
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
-
-ENDS = {"rejected": Exit.NOT_APPROVED, "cancelled": Exit.INTERRUPTED}
-
-
-class Account(ABC):
-    """Takes the events of a turn.
-
-    Args:
-        recording: Takes all that a person would see.
-    """
-
-    def __init__(self, recording: Recording | None) -> None:
-        self.exit = Exit.DONE
-        self.answer = ""
-        """The last thing the agent said."""
-        self._recording = recording
-        self._dialogue = Dialogue()
-
-    def said(self, prompt: str) -> None:
-        """The prompt."""
-        if self._recording is not None:
-            self._recording.add(self._dialogue.said(prompt))
-
-    def take(self, event: AgentEvent) -> None:
-        """One event."""
-        match event:
-            case Cancelled(reason=reason):
-                self.exit = ENDS.get(reason, Exit.FAILED)
-            case Response(content=text, agent_id="" | "main"):
-                self.answer = text
-            case _:
-                pass
-        blocks = self._dialogue.told(event)
-        if self._recording is not None:
-            self._recording.add(blocks)
-        self.show(event, blocks)
-
-    def decided(self, request: ApprovalRequest, decision: Decision) -> None:
-        """What somebody answered."""
-        if self._recording is not None:
-            self._recording.add(self._dialogue.decided(request, decision))
-
-    @abstractmethod
-    def show(self, event: AgentEvent, blocks: Any) -> None:
-        """Tell one event, whose blocks these are."""
-
-    @abstractmethod
-    def failed(self, error: Exception) -> None:
-        """The turn broke off."""
-
-    @abstractmethod
-    def end_turn(self) -> None:
-        """A turn is over, and another may follow."""
-
-    @abstractmethod
-    def end(self, agent: Agent | None) -> None:
-        """All is over."""
-
-
-class TextAccount(Account):
-    """The answer on stdout: as it comes at a terminal, at the end in a pipe. Everything else on stderr."""
-
-    def __init__(self, recording: Recording | None) -> None:
-        super().__init__(recording)
-        self._painter = Painter(make_console(stderr=True))
-        self._streams = sys.stdout.isatty()
-        self._held = ""
-        self._is_open = False
-
-    def show(self, event: AgentEvent, blocks: Any) -> None:
-        """Tell one event."""
-        is_main = event.agent_id in ("", MAIN)
-        match event:
-            case ResponseChunk(content=text) if is_main and self._streams:
-                click.echo(neutral(text), nl=False)
-                self._is_open = not text.endswith("\n")
-            case Response(content=text) if is_main:
-                self._end_line()
-                self._release()
-                self._held = "" if self._streams else text
-            case _:
-                if blocks:
-                    self._end_line()
-                    self._release()
-                for block in blocks:
-                    self._painter.paint(block)
-
-    def failed(self, error: Exception) -> None:
-        """The turn broke off."""
-        self._end_line()
-        click.echo(f"Error: {cut(neutral(_told(error)), 4000)}", err=True)
-
-    def end_turn(self) -> None:
-        """What is held back was the answer."""
-        self._end_line()
-        if self._held:
-            click.echo(neutral(self._held.rstrip("\n")))
-            self._held = ""
-
-    def end(self, agent: Agent | None) -> None:
-        """All is over."""
-        self.end_turn()
-
-    def _release(self) -> None:
-        """What is held back was no answer: something came after it."""
-        if self._held.strip():
-            self._painter.paint(Prose(text=neutral(self._held)))
-        self._held = ""
-
-    def _end_line(self) -> None:
-        self._painter.end_line()
-        if self._is_open:
-            click.echo()
-            self._is_open = False
-
-
-class JsonAccount(Account):
-    """Each event as a line of JSON, and one at the end."""
-
-    def __init__(self, recording: Recording | None) -> None:
-        super().__init__(recording)
-        self._error: dict[str, str] | None = None
-
-    def show(self, event: AgentEvent, blocks: Any) -> None:
-        """Print one event."""
-        print_json(event_object(event))
-        sys.stdout.flush()
-
-    def failed(self, error: Exception) -> None:
-        """Remember why."""
-        self._error = error_object(error)
-
-    def end_turn(self) -> None:
-        """Told at the end: there is one turn."""
-
-    def end(self, agent: Agent | None) -> None:
-        """Print how it ended."""
-        told: dict[str, Any] = {"event": "Ended", "state": self.exit.name.lower(), "answer": self.answer}
-        if agent is not None:
-            usage = agent.usage
-            told["usage"] = {"input": usage.input_tokens, "output": usage.output_tokens, "cost": usage.cost}
-            told["conversation"] = agent.conversation.id if agent.conversation is not None else None
-        print_json(told | {"error": self._error})
 
 
 async def answer(prompts: AsyncIterator[str], options: AgentOptions, *, as_json: bool) -> Exit:
@@ -253,8 +106,8 @@ async def _follow(events: AsyncIterator[AgentEvent], account: Account, ask: Aske
     async def settle(request: ApprovalRequest) -> None:
         async with lock:
             decision = await ask(request)
-            if isinstance(decision, Deny) and decision.reason == "the person said no":
-                decision = Deny()
+            if decision == Deny(BARE_NO):
+                decision = Deny()  # the agent ends the turn at a no without a reason
             account.decided(request, decision)
             request.approve(decision)
 
@@ -287,9 +140,3 @@ async def _or_failed(
         if (event := following.result()) is None:
             return
         yield event
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, HatchwayError):
-        return str(error)
-    return error.format_message() if isinstance(error, click.ClickException) else f"{type(error).__name__}: {error}"

@@ -21,6 +21,8 @@ from hatchway.mode.mode import CodeMode
 
 Asker = Callable[[ApprovalRequest], Awaitable[Decision]]
 """Answers one request."""
+BARE_NO = "the person said no"
+"""What the code is told where the person gave no reason."""
 SHOWN_CHARACTERS = 600
 """How much of one argument is shown before `d` is asked for."""
 
@@ -143,7 +145,7 @@ def decided(answer: str) -> Decision | None:
         case "" | "y" | "yes":
             return None if reason else Allow()
         case "n" | "no":
-            return Deny(reason.strip() or "the person said no")
+            return Deny(reason.strip() or BARE_NO)
         case _:
             return None
 

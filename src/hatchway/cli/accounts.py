@@ -1,0 +1,173 @@
+"""Accounts: what `hatchway run TASK` tells of a turn, as text for a person or as lines of JSON."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hatchway.cli.display import cut, make_console, neutral
+from hatchway.cli.exits import Exit
+from hatchway.cli.objects import error_object, event_object, print_json
+from hatchway.cli.recording import Recording
+from hatchway.core.decisions import Decision
+from hatchway.core.errors import HatchwayError
+from hatchway.core.events import AgentEvent, ApprovalRequest, Cancelled, Response, ResponseChunk
+from hatchway.trace.blocks import Block, Prose
+from hatchway.trace.dialogue import MAIN, Dialogue
+from hatchway.trace.terminal import Painter
+
+if TYPE_CHECKING:
+    from hatchway.agent.agent import Agent
+
+ENDS = {"rejected": Exit.NOT_APPROVED, "cancelled": Exit.INTERRUPTED}
+
+
+class Account(ABC):
+    """Takes the events of a turn.
+
+    Args:
+        recording: Takes all that a person would see.
+    """
+
+    def __init__(self, recording: Recording | None) -> None:
+        self.exit = Exit.DONE
+        self.answer = ""
+        """The last thing the agent said."""
+        self._recording = recording
+        self._dialogue = Dialogue()
+
+    def said(self, prompt: str) -> None:
+        """The prompt."""
+        if self._recording is not None:
+            self._recording.add(self._dialogue.said(prompt))
+
+    def take(self, event: AgentEvent) -> None:
+        """One event."""
+        match event:
+            case Cancelled(reason=reason):
+                self.exit = ENDS.get(reason, Exit.FAILED)
+            case Response(content=text, agent_id="" | "main"):
+                self.answer = text
+            case _:
+                pass
+        blocks = self._dialogue.told(event)
+        if self._recording is not None:
+            self._recording.add(blocks)
+        self.show(event, blocks)
+
+    def decided(self, request: ApprovalRequest, decision: Decision) -> None:
+        """What somebody answered."""
+        if self._recording is not None:
+            self._recording.add(self._dialogue.decided(request, decision))
+
+    @abstractmethod
+    def show(self, event: AgentEvent, blocks: Sequence[Block]) -> None:
+        """Tell one event, whose blocks these are."""
+
+    @abstractmethod
+    def failed(self, error: Exception) -> None:
+        """The turn broke off."""
+
+    @abstractmethod
+    def end_turn(self) -> None:
+        """A turn is over, and another may follow."""
+
+    @abstractmethod
+    def end(self, agent: Agent | None) -> None:
+        """All is over."""
+
+
+class TextAccount(Account):
+    """The answer on stdout: as it comes at a terminal, at the end in a pipe. Everything else on stderr."""
+
+    def __init__(self, recording: Recording | None) -> None:
+        super().__init__(recording)
+        self._painter = Painter(make_console(stderr=True))
+        self._streams = sys.stdout.isatty()
+        self._held = ""
+        self._is_open = False
+
+    def show(self, event: AgentEvent, blocks: Sequence[Block]) -> None:
+        """Tell one event."""
+        is_main = event.agent_id in ("", MAIN)
+        match event:
+            case ResponseChunk(content=text) if is_main and self._streams:
+                click.echo(neutral(text), nl=False)
+                self._is_open = not text.endswith("\n")
+            case Response(content=text) if is_main:
+                self._end_line()
+                self._release()
+                self._held = "" if self._streams else text
+            case _:
+                if blocks:
+                    self._end_line()
+                    self._release()
+                for block in blocks:
+                    self._painter.paint(block)
+
+    def failed(self, error: Exception) -> None:
+        """The turn broke off."""
+        self._end_line()
+        click.echo(f"Error: {cut(neutral(_told(error)), 4000)}", err=True)
+
+    def end_turn(self) -> None:
+        """What is held back was the answer."""
+        self._end_line()
+        if self._held:
+            click.echo(neutral(self._held.rstrip("\n")))
+            self._held = ""
+
+    def end(self, agent: Agent | None) -> None:
+        """All is over."""
+        self.end_turn()
+
+    def _release(self) -> None:
+        """What is held back was no answer: something came after it."""
+        if self._held.strip():
+            self._painter.paint(Prose(text=neutral(self._held)))
+        self._held = ""
+
+    def _end_line(self) -> None:
+        self._painter.end_line()
+        if self._is_open:
+            click.echo()
+            self._is_open = False
+
+
+class JsonAccount(Account):
+    """Each event as a line of JSON, and one at the end."""
+
+    def __init__(self, recording: Recording | None) -> None:
+        super().__init__(recording)
+        self._error: dict[str, str] | None = None
+
+    def show(self, event: AgentEvent, blocks: Sequence[Block]) -> None:
+        """Print one event."""
+        print_json(event_object(event))
+        sys.stdout.flush()
+
+    def failed(self, error: Exception) -> None:
+        """Remember why."""
+        self._error = error_object(error)
+
+    def end_turn(self) -> None:
+        """Told at the end: there is one turn."""
+
+    def end(self, agent: Agent | None) -> None:
+        """Print how it ended."""
+        told: dict[str, Any] = {"event": "Ended", "state": self.exit.name.lower(), "answer": self.answer}
+        if agent is not None:
+            usage = agent.usage
+            told["usage"] = {"input": usage.input_tokens, "output": usage.output_tokens, "cost": usage.cost}
+            told["conversation"] = agent.conversation.id if agent.conversation is not None else None
+        print_json(told | {"error": self._error})
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, HatchwayError):
+        return str(error)
+    return error.format_message() if isinstance(error, click.ClickException) else f"{type(error).__name__}: {error}"
