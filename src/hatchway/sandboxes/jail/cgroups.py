@@ -133,12 +133,13 @@ class Cgroups:
         """Remove what was retired and is empty."""
         self._retired = [group for group in self._retired if not group.remove()]
 
-    def close(self) -> None:
-        """Remove them all."""
+    def close(self) -> bool:
+        """Remove them all; whether they are gone: not while the kernel still counts a process that is dead."""
         for group in (*self._all, *self._retired):
             group.remove()
         with suppress(OSError):
             os.rmdir(self.folder)
+        return not os.path.exists(self.folder)
 
     def _works(self) -> bool:
         try:

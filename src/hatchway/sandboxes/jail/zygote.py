@@ -122,6 +122,10 @@ class Zygote:
                 if self.loop.time() > deadline:
                     self._process.kill()
                 await asyncio.sleep(0.002)
+            while self._cgroups is not None and not self._cgroups.close():
+                if self.loop.time() > deadline:
+                    break
+                await asyncio.sleep(0.002)
         finally:
             if self._process.returncode is None:  # the loop itself ends
                 self._process.kill()
