@@ -26,6 +26,10 @@ SETTLE = 0.2
 """Seconds the first of many calls takes, for whatever a new action starts in the background to come to an end."""
 
 
+BREATH = 0.01
+"""Seconds between actions, not counted: a model takes longer to write the next one, and pools fill up meanwhile."""
+
+
 class Window:
     """What passes from the first of many calls to the last, so that starting and ending an action do not count."""
 
@@ -151,7 +155,11 @@ async def timed(action: Callable[[], Awaitable[object]], expected: object) -> fl
 
 
 async def _each(n: int, action: Callable[[], Awaitable[object]], expected: object) -> list[float]:
-    return [await timed(action, expected) for _ in range(n)]
+    seconds: list[float] = []
+    for _ in range(n):
+        await asyncio.sleep(BREATH)
+        seconds.append(await timed(action, expected))
+    return seconds
 
 
 async def lasting(n: int, act: Callable[[], Awaitable[object]]) -> list[float]:

@@ -62,6 +62,17 @@ class Interpreter:
         repeatable.end()
         return told
 
+    def warm_up_loop(self, times):
+        """Rehearse what `await` needs; the loop itself is made by the process it is for."""
+        import asyncio
+
+        for _ in range(times):
+            self._run_coroutine(asyncio.sleep(0))
+            _cancel_tasks(self._loop)
+            self._loop.close()
+            self._loop = None
+        asyncio.set_event_loop(None)
+
     def take_over(self):
         """Put what actions see of it in its place; a zygote does so before it forks. Legal twice."""
         global running
@@ -234,4 +245,5 @@ def _cancel_tasks(loop):
         task.cancel()
     if left:
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-    loop.run_until_complete(loop.shutdown_asyncgens())
+    if getattr(loop, "_asyncgens", True):
+        loop.run_until_complete(loop.shutdown_asyncgens())

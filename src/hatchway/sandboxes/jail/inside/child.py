@@ -32,6 +32,7 @@ def prepare() -> None:
     for fd, place in zip(pipe_fds, STAGE):  # noqa: B905  # not before Python 3.10
         os.dup2(fd, place)
         os.close(fd)
+    _guest.warm_up_loop(WARM_UPS)
     _guest.warm_up(WARM_UPS, _stage)
     for place in STAGE:
         os.close(place)
