@@ -41,8 +41,8 @@ NOTE = """\
 a pause; beside it a fresh interpreter started by hand, the same in bubblewrap, in a container where an engine is up,
 and Monty. Memory is the proportional set size as the kernel tells it. The CPU-bound loop is compared with the same loop
 in this process by the CPU time each takes, in turn, best of 7. Our files are compiled beforehand, as an installer does.
-One call is measured as in the table of calls and judged by the idle median, which wakes a core twice. What ten thousand actions leave
-behind is counted by `leaks.py`."""
+One call is measured as in the table of calls and judged by the idle median, which wakes a core twice. What ten
+thousand actions leave behind is counted by `leaks.py`."""
 
 
 def report(*, quick: bool) -> Section:
