@@ -10,6 +10,10 @@ from hatchway.transports import transcript as module
 from hatchway.transports.transcript import BLOCK, PackedLines, SeenIds, Transcript
 
 
+FEW = BLOCK // 80
+"""About as many calls as are packed together."""
+
+
 def call(n: int) -> bytes:
     return b'{"type":"function_call","call_id":"1.%d","function_name":"add","args":[%d,1],"kwargs":{}}' % (n, n)
 
@@ -18,7 +22,7 @@ def answer(n: int) -> bytes:
     return b'{"type":"result","call_id":"1.%d","value":%d}\n' % (n, n + 1)
 
 
-@pytest.mark.parametrize("n", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5])
+@pytest.mark.parametrize("n", [0, 1, FEW - 1, FEW, FEW + 1, 3 * FEW + 5])
 def test_everything_said_comes_out_in_order(n: int) -> None:
     said = Transcript()
     said.begin(b"order")
@@ -32,9 +36,9 @@ def test_everything_said_comes_out_in_order(n: int) -> None:
 
 def test_a_line_may_hold_what_ends_lines_elsewhere() -> None:
     kept = PackedLines()
-    lines = [b'{"a":\r%d}' % i + b"\x0b\x0c\x1c" for i in range(2 * BLOCK)]
+    lines = [b'{"a":\r%d}' % i + b"\x0b\x0c\x1c" for i in range(2 * FEW * 8)]
     for line in lines:
-        kept.append(line)
+        kept.append(line, len(line))
     assert list(kept) == lines
 
 

@@ -38,6 +38,15 @@ def dumps(value):
     return _encode(pack(value, 0)).encode("ascii")
 
 
+def dumps_plain(items):
+    """As `dumps` of a list, if all items are small and plain; else None. Most arguments are."""
+    for item in items:
+        kind = type(item)
+        if not (kind is str or (kind is int and -_SMALL < item < _SMALL) or item is None or kind is bool):
+            return None
+    return _encode(items).encode("ascii")
+
+
 def _fast_encode():
     """`JSONEncoder.encode` without the encoder it makes anew for each value, which costs as much as a small value."""
     slow = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)

@@ -128,10 +128,13 @@ class GuestLink:
         try:
             for line in lines:
                 message, claim = messages.parse(line)
-                if isinstance(message, FunctionCall):
-                    if not self.transcript.called(message.call_id, line):
+                if type(message) is FunctionCall:
+                    size = self.transcript.called(message.call_id, line)
+                    if not size:
                         raise TransportError(f"the call id {message.call_id} came twice")
-                    self._count(len(self.transcript.pending[message.call_id]))
+                    self._pending_bytes += size
+                    if self._pending_bytes > MOST_PENDING * (self._value_bytes + SLACK):
+                        raise TransportError("the unanswered calls are too large together")
                     batch.append(message)
                 elif isinstance(message, Idle):
                     claim = message.answers
@@ -161,11 +164,6 @@ class GuestLink:
     def _forget_calls(self) -> None:
         self.transcript.pending.clear()
         self._pending_bytes = self._answered = 0
-
-    def _count(self, size: int) -> None:
-        self._pending_bytes += size
-        if self._pending_bytes > MOST_PENDING * (self._value_bytes + SLACK):
-            raise TransportError("the unanswered calls are too large together")
 
     def _be_ready(self) -> None:
         if self._is_ready:

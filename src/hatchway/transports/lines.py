@@ -6,6 +6,7 @@ import asyncio
 import os
 import select
 import time
+from collections.abc import Sized
 from typing import Protocol
 
 from hatchway.core.errors import TransportError
@@ -14,13 +15,15 @@ SMALL, LARGE = 4 * 1024, 64 * 1024
 """Bytes to ask for in one read: a large buffer costs more than a whole call, so only when the last read was full."""
 
 
-BURST, PATIENCE = 8, 16
-"""Early reads in a row before the loop has its turn, and reads left to the loop after one that came too early."""
-
-GLANCE, SOON = 2, 0.0005
+TURN = 0.001
+"""Seconds of early reads in a row before the loop has its turn."""
+PATIENCE, LONGEST_PATIENCE = 16, 1024
+"""Reads left to the loop after one that came too early; twice as many each time it happens again."""
+GLANCE, SOON = 6, 0.0005
 """Milliseconds an early read stands by at most, while this process reads no other channel: a turn of the event loop
-costs more than most answers take, and a shorter time makes the kernel set a timer. Seconds after which what did come
-was not worth it."""
+costs more than most answers take. Anything else the loop waits for ends it as well. A time below the kernel's tick, of
+4 ms, makes it set a timer for each call, which costs a virtual machine a fifth of the call. Seconds after which what
+did come was not worth it."""
 _reading = 0  # channels that are being read
 _OPENING = ord("{")
 """What every message begins with."""
@@ -56,9 +59,10 @@ class LineChannel:
         self._half: list[bytes] = []
         self._half_bytes = 0
         self._chunk = SMALL
-        self._hope = self._burst = 0
-        self._poll = select.poll()
-        self._poll.register(read_fd, select.POLLIN)
+        self._hope, self._patience = 0, PATIENCE
+        self._since = 0.0
+        self._poll: select.poll | None = None
+        self._ready: Sized = ()
         self._is_reading = False
         self._unsent = bytearray()
         self._sent: asyncio.Future[None] | None = None
@@ -69,6 +73,9 @@ class LineChannel:
         """Start reading on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._sink = sink
+        self._ready = getattr(self._loop, "_ready", ())
+        self._poll = select.poll()
+        self._poll.register(_watched(self._loop, self._read_fd), select.POLLIN)
         self.resume()
 
     def pause(self) -> None:
@@ -103,27 +110,33 @@ class LineChannel:
         """Take what has arrived, if it is worth a look; whether anything had.
 
         On a busy machine the other side answers before the write that woke it returns, and a turn of the event loop
-        costs as much as the whole answer. Where that does not come true it is rarely tried, and after `BURST` times in
-        a row the loop has its turn.
+        costs as much as the whole answer. Where that does not come true it is rarely tried, and after `TURN` the loop
+        has its turn.
         """
         self._hope += 1
-        if self._hope > 0 and self._burst < BURST and self._is_reading:
-            if self._stands_by() and self._read():
-                self._burst += 1
-                return True
-            self._hope = -PATIENCE
-        self._burst = 0  # whoever asked now waits for the loop
+        if self._hope > 0 and self._is_reading and not self._ready:
+            now = time.monotonic()
+            self._since = self._since or now
+            if now - self._since < TURN:
+                if (_reading > 1 or self._stands_by(now)) and self._read():
+                    return True
+                self._lose_hope()
+        self._since = 0.0  # whoever asked now waits for the loop
         return False
 
-    def _stands_by(self) -> bool:
-        """Whether something is there to be read, or may be."""
-        if _reading > 1:
-            return True
-        started = time.monotonic()
-        has_come = bool(self._poll.poll(GLANCE))
+    def _stands_by(self, started: float) -> bool:
+        """Whether something is there to be read, or comes at once."""
+        has_come = self._poll is not None and bool(self._poll.poll(GLANCE))
         if time.monotonic() - started > SOON:
-            self._hope = -PATIENCE
+            self._lose_hope()
+        elif self._patience > PATIENCE:
+            self._patience //= 2
         return has_come
+
+    def _lose_hope(self) -> None:
+        if self._hope > 0:
+            self._hope = -self._patience
+            self._patience = min(2 * self._patience, LONGEST_PATIENCE)
 
     def send(self, data: bytes) -> asyncio.Future[None] | None:
         """Write whole lines; None when all is written, else a future that is done when it is.
@@ -227,6 +240,12 @@ class LineChannel:
             else:
                 sent.set_exception(problem)
                 sent.exception()  # whoever waited may be gone; that is no error to log
+
+
+def _watched(loop: asyncio.AbstractEventLoop, read_fd: int) -> int:
+    """What becomes readable when the loop has something to do; the channel alone where a loop does not show that."""
+    fileno = getattr(getattr(loop, "_selector", None), "fileno", None)
+    return read_fd if fileno is None else int(fileno())
 
 
 def _broken(error: OSError) -> TransportError:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 MOST_BYTES = 32 * 1024 * 1024
 """Past this a transcript is dropped: such an execution cannot be dumped, and memory stays flat."""
 
-BLOCK = 64
-"""Lines that are packed together: they are read again only when an execution is dumped."""
+BLOCK = 64 * 1024
+"""Bytes of lines that are packed together: they are read again only when an execution is dumped."""
 
 
 class Transcript:
@@ -31,17 +31,20 @@ class Transcript:
         self.size = self.given = 0
         self._is_mixed = self.is_dropped = False
 
-    def called(self, call_id: str, line: bytes) -> bool:
-        """The guest made a call; False when one of this id was made before, and nothing is kept."""
+    def called(self, call_id: str, line: bytes) -> int:
+        """The guest made a call; its bytes, or 0 when one of this id was made before, and nothing is kept."""
         if not self._seen.add(call_id):
-            return False
+            return 0
         if self._is_mixed:  # how many answers of all there were: the guest counts those on its channel
             line = b'%s,"given":%d}\n' % (line.rstrip()[:-1], self.given)
+        size = len(line)
         self.pending[call_id] = line
         if not self.is_dropped:
-            self.calls.append(line)
-            self._grow(len(line))
-        return True
+            self.calls.append(line, size)
+            self.size += size
+            if self.size > MOST_BYTES:
+                self._drop()
+        return size
 
     def called_beside(self, call_id: str, line: bytes) -> None:
         """The guest made a call by another way than this channel."""
@@ -52,37 +55,43 @@ class Transcript:
         """The host answered one; the bytes its call had, 0 when it was not pending."""
         self.given += 1
         if not self.is_dropped:
-            self.answers.append(frame)
-            self._grow(len(frame))
+            size = len(frame)
+            self.answers.append(frame, size)
+            self.size += size
+            if self.size > MOST_BYTES:
+                self._drop()
         return len(self.pending.pop(call_id, b""))
 
-    def _grow(self, size: int) -> None:
-        self.size += size
-        if self.size > MOST_BYTES:
-            self.is_dropped = True
-            self.calls, self.answers = PackedLines(), PackedLines()
+    def _drop(self) -> None:
+        self.is_dropped = True
+        self.calls, self.answers = PackedLines(), PackedLines()
 
 
 class PackedLines:
     """Lines in order, all but the last few compressed: ten thousand calls take some hundred kilobytes."""
 
-    __slots__ = ("_last", "_packed")
+    __slots__ = ("_last", "_packed", "_room")
 
     def __init__(self) -> None:
         self._last: list[bytes] = []
         self._packed: list[bytes] = []
+        self._room = BLOCK
 
-    def append(self, line: bytes) -> None:
-        """Add one; a newline is at its end, if anywhere, and is not kept."""
-        self._last.append(line.rstrip(b"\n"))
-        if len(self._last) >= BLOCK:
-            self._packed.append(zlib.compress(b"\n".join(self._last), 1))
-            self._last = []
+    def append(self, line: bytes, size: int) -> None:
+        """Add one of so many bytes; a newline is at its end, if anywhere, and is not kept."""
+        self._last.append(line)
+        self._room -= size
+        if self._room < 0:
+            self._packed.append(zlib.compress(b"\n".join(self._bare()), 1))
+            self._last, self._room = [], BLOCK
 
     def __iter__(self) -> Iterator[bytes]:
         for block in self._packed:
             yield from zlib.decompress(block).split(b"\n")
-        yield from self._last
+        yield from self._bare()
+
+    def _bare(self) -> list[bytes]:
+        return [line.rstrip(b"\n") for line in self._last]
 
 
 class SeenIds:

@@ -12,7 +12,12 @@ def head(name):
 
 def packed(name, args, kwargs, limit):
     """The end of a call's message. Raises TypeError for what cannot cross, ValueError past the limit."""
-    if not (sizes.is_over(args, limit) or (kwargs and sizes.is_over(kwargs.values(), limit))):
+    plain = None if kwargs else codec.dumps_plain(args)
+    if plain is not None:
+        data = b',"args":%s,"kwargs":{}}\n' % plain
+        if len(data) <= limit:
+            return data
+    elif not (sizes.is_over(args, limit) or (kwargs and sizes.is_over(kwargs.values(), limit))):
         data = b',"args":%s,"kwargs":%s}\n' % (
             _packed(name, "args", list(args)),
             _packed(name, "kwargs", kwargs) if kwargs else b"{}",

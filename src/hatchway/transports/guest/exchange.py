@@ -94,7 +94,7 @@ class Exchange:
 
     def call(self, head, arguments):
         """Make a call and wait for its answer, in the calling thread."""
-        if self.loops or self.is_shared():
+        if self.loops or _thread._count() or self._leader or self._closed is not None:  # as `is_shared`
             self.flush()
             return self._call_among_others(head, arguments)
         return self.call_alone(head, arguments)
