@@ -9,7 +9,6 @@ import pytest
 from hatchway.transports import transcript as module
 from hatchway.transports.transcript import BLOCK, PackedLines, SeenIds, Transcript
 
-
 FEW = BLOCK // 80
 """About as many calls as are packed together."""
 
