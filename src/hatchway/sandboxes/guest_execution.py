@@ -29,6 +29,10 @@ from hatchway.transports.guest_link import Said as Heard
 EOF_SECONDS = 0.5
 """A guest that closed its channel and is not dead after this is killed; the news of a death may come late."""
 
+LEAVE_SECONDS = 0.004
+"""How long a process whose action has ended is left alone: its end costs as much as the action, and whoever waited for
+the result has something to do first."""
+
 
 class GuestExecution(CallingExecution):
     """The handle of one action in a guest.
@@ -230,7 +234,7 @@ class GuestExecution(CallingExecution):
             self._beside.end()
         self._channel.detach()
         if not self._is_session:
-            asyncio.get_running_loop().call_soon(self._process.retire)  # whoever waits for the end is told first
+            asyncio.get_running_loop().call_later(LEAVE_SECONDS, self._process.retire)
         if self._on_end is not None:
             self._on_end()
         self._came.wake()

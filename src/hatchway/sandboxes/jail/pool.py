@@ -10,8 +10,9 @@ from hatchway.core.errors import HatchwayError
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
 from hatchway.sandboxes.jail.launch import Quota
 
-BREATH_SECONDS = 0.002
-"""While spares are left, an action has so long to itself before its successor is made: many are done by then."""
+BREATH_SECONDS = 0.003
+"""For each spare that is left, an action has so long to itself before successors are made: most are done by then, and
+so is what their caller does next. Where actions come faster than that, spares are made at once."""
 
 
 class Pool:
@@ -43,7 +44,7 @@ class Pool:
         self._quota = quota
         process = self._spare(quota) or await self._maker.make(quota)
         if self._spares:
-            asyncio.get_running_loop().call_later(BREATH_SECONDS, self._refill, quota)
+            asyncio.get_running_loop().call_later(len(self._spares) * BREATH_SECONDS, self._refill, quota)
         else:
             self._refill(quota)
         return process

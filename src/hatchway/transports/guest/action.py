@@ -9,11 +9,15 @@ COROUTINE = 0x80  # inspect.CO_COROUTINE: the code has a top-level await
 
 
 class Action:
-    """Compiled source: the statements, and apart from them the last one if it is an expression."""
+    """Compiled source: the statements, and apart from them the last one if it is an expression.
 
-    def __init__(self, source, filename):
+    `awaited` is what `look` found in the tree of an action that may await.
+    """
+
+    def __init__(self, source, filename, look=None):
         remember_source(source, filename)
         tree = _parsed(source, filename)
+        self.awaited = look(tree) if look is not None and "await" in source else None
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         self._steps = []
         if tree.body or last is None:
@@ -40,9 +44,9 @@ class Action:
         return value
 
 
-def action(source, filename):
+def action(source, filename, look=None):
     """An action in plain Python."""
-    return Action(source, filename)
+    return Action(source, filename, look)
 
 
 def _parsed(source, filename):

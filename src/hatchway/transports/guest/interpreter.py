@@ -7,7 +7,7 @@ import sys
 import threading
 
 from . import action as actions
-from . import codec, generated, ipython, limits, repeatable, report, sizes, tools
+from . import awaiting, codec, generated, ipython, limits, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
 from .displays import Displays
 from .exchange import Exchange
@@ -122,7 +122,7 @@ class Interpreter:
         self._displays.begin(order["limits"]["display_bytes"])
         filename = "<action %d>" % number if order["is_session"] else "<action>"
         try:
-            action = (self._shell or actions).action(order["code"], filename)
+            action = (self._shell or actions).action(order["code"], filename, awaiting.calls_awaited)
         except (SyntaxError, ValueError, RecursionError) as e:
             return "syntax", report.syntax_failure(e)
         if self._namespace is None:
@@ -144,9 +144,11 @@ class Interpreter:
         return self._unawaited() or (None, output)
 
     def _performed(self, source, action):
+        needs_loop = action.awaited is None or not awaiting.are_tools(action.awaited, self._namespace)
+        run_coroutine = self._run_coroutine if needs_loop else awaiting.run
         if self._shell is None:
-            return action.run(self._namespace, self._run_coroutine)
-        return self._shell.run(source, lambda: action.run(self._namespace, self._run_coroutine))
+            return action.run(self._namespace, run_coroutine)
+        return self._shell.run(source, lambda: action.run(self._namespace, run_coroutine))
 
     def start_ipython(self):
         """Have further actions run IPython's way; called by an action of the host's, which does not count."""

@@ -26,10 +26,10 @@ class Shell:
         displays.shell = self.ip
         report.HIDDEN.append(os.path.dirname(os.path.abspath(IPython.__file__)))
 
-    def action(self, source, filename):
+    def action(self, source, filename, look=None):
         """The action as Python. Where lines are still the same, tracebacks show them as they were written."""
         python = self.ip.transform_cell(source)
-        action = actions.Action(python, filename)
+        action = actions.Action(python, filename, look)
         if python.count("\n") == source.rstrip("\n").count("\n") + 1:
             actions.remember_source(source, filename)
         return action

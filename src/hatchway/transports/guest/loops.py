@@ -127,8 +127,10 @@ def _task_name(loop):
 
 
 def calls_here(exchange):
-    """The calls of the running loop, made on first use and dropped with the loop."""
-    loop = asyncio.get_running_loop()
+    """The calls of the running loop, made on first use and dropped with the loop; None where no loop runs."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        return None  # an action that awaits nothing but tools, see `awaiting.py`
     calls = exchange.loops.get(id(loop))
     if calls is None or calls.loop is not loop:
         for key, known in tuple(exchange.loops.items()):

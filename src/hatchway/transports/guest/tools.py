@@ -20,7 +20,17 @@ for _class in (ToolError, ToolDenied):
 
 _OWN_ERRORS = {"ToolError": ToolError, "ToolDenied": ToolDenied}
 _OFFERED = {}  # the tools of this action, for modules that call them by name
+_calls_here = None
 _NEVER_RAISED = (StopIteration, StopAsyncIteration)  # coroutines turn these into something else
+
+
+def _import_loops():
+    """Brings asyncio, which an action without async tools need not have."""
+    global _calls_here
+    from . import loops
+
+    _calls_here = loops.calls_here
+    return _calls_here
 
 
 class Tool:
@@ -60,10 +70,8 @@ class AsyncTool(Tool):
     """A function of the host that is awaited, so that several run at once."""
 
     def __init__(self, spec, exchange):
-        from . import loops  # brings asyncio, which an action without async tools need not have
-
         super().__init__(spec, exchange)
-        self._calls_here = loops.calls_here
+        self._calls_here = _calls_here or _import_loops()
 
     def __call__(self, *args, **kwargs):
         packed = arguments.packed(self.__name__, args, kwargs, self._exchange.value_bytes)
@@ -71,7 +79,9 @@ class AsyncTool(Tool):
 
     async def _call(self, packed):
         calls = self._calls_here(self._exchange)
-        if calls.is_all_there_is():
+        if calls is None:
+            reply = self._exchange.call(self._head, packed)
+        elif calls.is_all_there_is():
             reply = self._exchange.call_alone(self._head, packed)
         else:
             reply = await calls.call(self._head, packed)
