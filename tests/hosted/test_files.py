@@ -56,6 +56,43 @@ def test_globs(root: Path) -> None:
     assert collect([HostMount(host_path="app/a.py")], [root], RULES)[0].upload_name == "app__a.py"
 
 
+@pytest.mark.parametrize("path", [".", "./", "app/", "./app", Path("app")])
+def test_a_path_is_told_without_its_detours(root: Path, path: Any) -> None:
+    assert "app/a.py" in names(root, host_path=path)
+
+
+def test_one_text_is_not_taken_apart(root: Path, tmp_path: Path) -> None:
+    """`include_glob="*.py"` would be the globs `*`, `.`, `p`, `y`, and `"/srv"` would allow `/`."""
+    for field in ("include_glob", "exclude_glob"):
+        with pytest.raises(InvalidSetting, match=f"{field} takes several, not one str") as told:
+            HostMount(host_path="app", **{field: "*.py"})
+        assert told.value.hint == f"{field}=[…], also for one"
+    with pytest.raises(InvalidSetting, match="segments takes several, not one str"):
+        VfsPath("abc")  # type: ignore[arg-type]
+    assert VfsPath(["a", "b"]) == VfsPath(("a", "b"))  # type: ignore[arg-type]
+    assert HostMount(host_path="app", mount_path="/a/b").mount_path == VfsPath(("a", "b"))  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="mount_path is a VfsPath, not 3"):
+        HostMount(host_path="app", mount_path=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("given", [str, Path, lambda root: [str(root)], lambda root: (root,)])
+async def test_a_single_root_allows_that_folder_and_no_other(root: Path, given: Any) -> None:
+    vendor = ScriptedVendor("openai", [VendorSays("x")] * 2)
+    for path, is_allowed in (("app/a.py", True), (str(root / "app" / "a.py")[1:], False)):
+        code = code_tool("openai", host_mounts=[HostMount(host_path=path)])
+        settings: dict[str, Any] = {"tools": [code], "allowed_host_roots": given(root)}
+        async with OpenAIAdapter("m", client=vendor.client(), **settings) as adapter:
+            if is_allowed:
+                assert list((await adapter.run("go")).session.placed) == ["app/a.py"]  # type: ignore[union-attr]
+                continue
+            with pytest.raises(InvalidSetting, match="is in none of the allowed roots"):
+                await adapter.run("go")
+    for wrong in ([3], 3, [""], {"a": 1}):
+        with pytest.raises(InvalidSetting, match="allowed_host_roots"):
+            OpenAIAdapter("m", client=vendor.client(), allowed_host_roots=wrong)
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.txt", "app/../../secret.txt", "", "a\0b"])
 def test_paths_that_leave_are_refused_at_once(path: str) -> None:
     with pytest.raises(InvalidSetting, match="relative to an allowed root"):

@@ -197,6 +197,10 @@ async def test_a_tool_of_another_vendor_is_refused_before_any_request() -> None:
     vendor = ScriptedVendor("openai")
     with pytest.raises(InvalidTool, match="runs at gemini, this adapter speaks with openai"):
         adapter(vendor, tools=[other])
+    with pytest.raises(InvalidSetting, match="tools takes several, not one OpenAICodeInterpreterTool"):
+        adapter(vendor, tools=OpenAICodeInterpreterTool())
+    with pytest.raises(InvalidSetting, match="deadline is in seconds and above 0, not 0"):
+        adapter(vendor, deadline=0)
     with pytest.raises(InvalidTool, match="one code tool"):
         adapter(vendor, tools=[OpenAICodeInterpreterTool(), OpenAICodeInterpreterTool(name="b")])
     with pytest.raises(InvalidSetting, match="AsyncOpenAI"):
@@ -216,12 +220,25 @@ async def test_a_tool_of_another_vendor_is_refused_before_any_request() -> None:
         ({"type": "auto", "file_ids": [""]}, "file_ids"),
         ({"network_policy": {"type": "open"}}, "'disabled' or 'allowlist'"),
         ({"network_policy": {"allowed_domains": ["http://x"]}}, "bare host name"),
+        ({"network_policy": {"allowed_domains": "a.org"}}, "allowed_domains takes several, not one str"),
+        ({"network_policy": {"type": "disabled", "allowed_domains": ["a.org"]}}, "'disabled', or an 'allowlist' with"),
+        ({"network_policy": {"type": "allowlist"}}, "'disabled', or an 'allowlist' with"),
+        ({"network_policy": {"domains": ["a.org"]}}, "a network policy has no domains"),
+        ({"network_policy": "disabled"}, "a network policy is a NetworkPolicy, not 'disabled'"),
+        ({"network_policy": {"allowed_domains": ["a.org"], "domain_secrets": [{"value": "s3"}]}}, "a name and a value"),
+        ({"network_policy": {"allowed_domains": ["a.org"], "domain_secrets": {"value": "s3"}}}, "not one dict"),
+        ({"type": "auto", "file_ids": "file_1"}, "file_ids takes several, not one str"),
+        ({"type": "auto", "host_mounts": HostMount(host_path="a")}, "host_mounts takes several, not one HostMount"),
+        ({"type": "auto", "host_mounts": [{"path": "a"}]}, "a host mount is not given like this"),
+        ({"type": "auto", "expires_after_minutes": 0}, "expires_after_minutes is at least 1"),
         (5, "not 5"),
     ],
 )
 def test_containers_that_are_none(given: Any, wrong: str) -> None:
-    with pytest.raises(InvalidSetting, match=wrong):
+    with pytest.raises(InvalidSetting, match=wrong) as told:
         OpenAICodeInterpreterTool(container=given)
+    assert told.value.hint
+    assert "s3" not in str(told.value)
 
 
 def test_containers_as_the_vendor_takes_them() -> None:
@@ -242,6 +259,8 @@ def test_containers_as_the_vendor_takes_them() -> None:
         },
     }
     assert "s3cret" not in repr(auto)
+    plain = auto.payload()["network_policy"]
+    assert AutoContainerConfig(network_policy=plain).network_policy == policy  # type: ignore[arg-type]
     assert AutoContainerConfig(network_policy=NetworkPolicy()).payload()["network_policy"] == {"type": "disabled"}
     existing = {"id": "cntr_9", "memory_limit": "4g"}
     assert OpenAICodeInterpreterTool(container=existing).declaration()["container"] == "cntr_9"

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from hatchway import CodeMode, Tool
-from hatchway.core.errors import CodeRuntimeError, InvalidSetting, ToolError
+from hatchway.core.errors import CodeRuntimeError, InvalidSetting, InvalidTool, ToolError
 from hatchway.hosted import (
+    AutoContainerConfig,
     CodeInterpreterResult,
     FileRef,
+    GeminiAdapter,
     HostMount,
     OpenAIAdapter,
     OpenAICodeInterpreterTool,
@@ -69,6 +71,33 @@ async def test_a_typed_tool_in_a_sandbox_of_ours() -> None:
             await mode.run("await price(item='air')")
     assert contexts[0].run_id
     assert (contexts[0].adapter, contexts[0].session) == (None, None)
+
+
+def plainly(result: "dict[str, object]", context: "OnlyForTypeCheckers") -> "ToolResult[Any]":  # type: ignore[name-defined]  # noqa: F821
+    """A handler whose context only a type checker can read."""
+    return ToolResult(str(result["output_text"]), result)
+
+
+async def test_a_provider_tool_told_plainly_is_the_vendors_own() -> None:
+    code = {"type": "code_interpreter_call", "id": "ci", "code": "1", "container_id": "c", "status": "completed"}
+    output = [{**code, "outputs": [{"type": "logs", "logs": "1\n"}]}]
+    vendor = ScriptedVendor("openai", [{"status": "completed", "output": output}])
+    config = AutoContainerConfig(memory_limit="16g")
+    told: Any = ProviderTool(name="python", provider="openai", config=config, handle_provider_output=plainly)
+    async with OpenAIAdapter("m", client=vendor.client(), tools=[told]) as openai:
+        reply = await openai.run("go", tool_choice="python")
+    assert (reply.tool_results[0].message, reply.tool_results[0].value["code"]) == ("1\n", "1")
+    assert vendor.asked[0]["tools"] == [{"type": "code_interpreter", "container": config.payload()}]
+    assert vendor.asked[0]["tool_choice"] == {"type": "code_interpreter"}
+    odd: Any = ProviderTool(name="python", provider="gemini", config=config)
+    with pytest.raises(InvalidTool, match="GeminiCodeExecutionTool takes no config"):
+        GeminiAdapter("m", client=ScriptedVendor("gemini").client(), tools=[odd])
+
+
+def test_a_context_for_tests_of_handlers() -> None:
+    context = ToolContext()
+    assert (context.adapter, context.session, context.deadline, context.prompt.text) == (None, None, None, "")
+    assert plainly({"output_text": "1"}, context).message == "1"
 
 
 async def test_a_handler_that_gives_no_result_is_told() -> None:

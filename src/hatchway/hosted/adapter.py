@@ -22,6 +22,7 @@ from hatchway.hosted.code import FileRef, Provider
 from hatchway.hosted.context import EventBus, Turn, heard, serving
 from hatchway.hosted.desk import Desk
 from hatchway.hosted.downloads import save_all
+from hatchway.hosted.given import folders
 from hatchway.hosted.offering import offered
 from hatchway.hosted.reply import HostedReply, as_reply
 from hatchway.hosted.sandbox import HostedSandbox
@@ -69,7 +70,7 @@ class HostedAdapter(ABC):
         *,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         instructions: str = "",
-        allowed_host_roots: Iterable[str | os.PathLike[str]] = (),
+        allowed_host_roots: Iterable[str | os.PathLike[str]] | str | os.PathLike[str] = (),
         approve: ApproveCallback | None = None,
         rules: Iterable[Rule] = (),
         journal: Any = None,
@@ -82,12 +83,17 @@ class HostedAdapter(ABC):
         on_event: Callable[[AgentEvent], None] | None = None,
     ) -> None:
         if retries < 0 or max_rounds < 1:
-            raise InvalidSetting(f"retries is at least 0 and max_rounds at least 1, not {retries} and {max_rounds}")
+            raise InvalidSetting(
+                f"retries is at least 0 and max_rounds at least 1, not {retries} and {max_rounds}",
+                hint="leave them out: 2 and 50",
+            )
+        if deadline is not None and not deadline > 0:
+            raise InvalidSetting(f"deadline is in seconds and above 0, not {deadline}", hint="None for no deadline")
         if not model:
             raise InvalidSetting("a model of the vendor is named", hint=f'{type(self).__name__}("its-name")')
         self.vendor = vendor
         self.model = model
-        self.offer = offered(self.provider, tools)
+        self.offer = offered(self.provider, tools, vendor.runs)
         self.instructions = instructions
         self.deadline = deadline
         self.retries = retries
@@ -97,7 +103,7 @@ class HostedAdapter(ABC):
         self.event_bus = EventBus()
         if on_event is not None:
             self.event_bus.subscribe(on_event)
-        self.uploads = Uploads(vendor, tuple(Path(root) for root in allowed_host_roots), retries)
+        self.uploads = Uploads(vendor, folders("allowed_host_roots", allowed_host_roots), retries)
         sandbox = HostedSandbox(self)
         self.desk = Desk(self, sandbox)
         code = self.offer.code
@@ -209,7 +215,8 @@ class HostedAdapter(ABC):
         """
         if file.provider != self.provider:
             raise InvalidSetting(
-                f"the file {file.file_id} is at {file.provider}, this adapter speaks with {self.provider}"
+                f"the file {file.file_id} is at {file.provider}, this adapter speaks with {self.provider}",
+                hint=f"download it with the adapter of {file.provider}",
             )
         return await self.uploads.asked(lambda: self.vendor.download(file))
 

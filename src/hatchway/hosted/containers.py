@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast, get_args
 
 from hatchway.core.errors import InvalidSetting
-from hatchway.hosted.mounts import HostMount, VfsPath
+from hatchway.hosted.given import several, texts
+from hatchway.hosted.mounts import HostMount, as_mount
 
 MemoryLimit = Literal["1g", "4g", "16g", "64g"]
 """What a container may have."""
@@ -31,10 +32,15 @@ class NetworkPolicy:
     domain_secrets: tuple[DomainSecret, ...] = ()
 
     def __post_init__(self) -> None:
-        if any(not domain or "/" in domain for domain in self.allowed_domains):
-            raise InvalidSetting(f"a domain is a bare host name, not one of {self.allowed_domains}")
+        object.__setattr__(self, "allowed_domains", texts("allowed_domains", self.allowed_domains))
+        object.__setattr__(self, "domain_secrets", tuple(map(_secret, several("domain_secrets", self.domain_secrets))))
+        if wrong := [domain for domain in self.allowed_domains if "/" in domain]:
+            raise InvalidSetting(f"a domain is a bare host name, not {wrong[0]!r}", hint='"api.example.com"')
         if strangers := {secret.domain for secret in self.domain_secrets} - set(self.allowed_domains):
-            raise InvalidSetting(f"a secret is for an allowed domain, not for {', '.join(sorted(strangers))}")
+            raise InvalidSetting(
+                f"a secret is for an allowed domain, not for {', '.join(sorted(strangers))}",
+                hint="add the domain to allowed_domains, or leave its secret out",
+            )
 
     def payload(self) -> dict[str, Any]:
         """As the vendor takes it."""
@@ -69,10 +75,12 @@ class AutoContainerConfig:
 
     def __post_init__(self) -> None:
         _check_tier(self.memory_limit)
-        object.__setattr__(self, "file_ids", tuple(self.file_ids))
-        if any(not isinstance(each, str) or not each for each in self.file_ids):
-            raise InvalidSetting(f"file_ids are ids of uploaded files, not {self.file_ids}")
-        object.__setattr__(self, "host_mounts", tuple(map(_as_mount, self.host_mounts)))
+        object.__setattr__(self, "file_ids", texts("file_ids", self.file_ids))
+        object.__setattr__(self, "host_mounts", mounts(self.host_mounts))
+        object.__setattr__(self, "network_policy", _policy(self.network_policy))
+        minutes = self.expires_after_minutes
+        if minutes is not None and (not isinstance(minutes, int) or minutes < 1):
+            raise InvalidSetting(f"expires_after_minutes is at least 1, not {minutes!r}", hint="leave it out, or 20")
 
     def payload(self) -> dict[str, Any]:
         """As the vendor takes it, in a tool declaration."""
@@ -106,7 +114,7 @@ class ExistingContainerRef:
             )
         if self.memory_limit is not None:
             _check_tier(self.memory_limit)
-        object.__setattr__(self, "host_mounts", tuple(map(_as_mount, self.host_mounts)))
+        object.__setattr__(self, "host_mounts", mounts(self.host_mounts))
 
     def payload(self) -> str:
         """As the vendor takes it: the id, and nothing else."""
@@ -132,48 +140,69 @@ def container_config(given: ContainerConfig | Mapping[str, Any] | str | None) ->
         case Mapping():
             return _from_mapping(dict(given))
         case _:
-            raise InvalidSetting(f"a container is an AutoContainerConfig or an ExistingContainerRef, not {given!r:.80}")
+            raise InvalidSetting(
+                f"a container is an AutoContainerConfig or an ExistingContainerRef, not {given!r:.80}",
+                hint='container={"type": "auto", "memory_limit": "1g"}, or {"id": "cntr_…"}',
+            )
+
+
+def mounts(given: Any) -> tuple[HostMount, ...]:
+    """Host mounts, also in the plain form.
+
+    Raises:
+        InvalidSetting: They are none.
+    """
+    return tuple(map(as_mount, several("host_mounts", given)))
 
 
 def _from_mapping(told: dict[str, Any]) -> ContainerConfig:
     kind = ExistingContainerRef if "id" in told else AutoContainerConfig
-    known = {each.name for each in fields(kind)}
-    if unknown := set(told) - known:
-        raise InvalidSetting(f"{kind.__name__} has no {', '.join(sorted(unknown))}; it has {', '.join(sorted(known))}")
+    _check_fields(kind.__name__, told, {each.name for each in fields(kind)})
     if kind is AutoContainerConfig and told.get("type", "auto") != "auto":
         raise InvalidSetting(
             f"a container is of type 'auto', or has an id; not of type {told['type']!r}", hint='{"id": "cntr_…"}'
         )
-    policy = told.get("network_policy")
-    if isinstance(policy, Mapping):
-        told["network_policy"] = _policy(cast("Mapping[str, Any]", policy))
     return kind(**told)
 
 
-def _policy(told: Mapping[str, Any]) -> NetworkPolicy:
-    if told.get("type", "allowlist") not in ("disabled", "allowlist"):
-        raise InvalidSetting(f"a network policy is 'disabled' or 'allowlist', not {told['type']!r}")
-    secrets = [DomainSecret(**secret) for secret in told.get("domain_secrets", ())]
-    return NetworkPolicy(allowed_domains=tuple(told.get("allowed_domains", ())), domain_secrets=tuple(secrets))
+def _policy(told: Any) -> NetworkPolicy | None:
+    """A policy, also in the vendor's own form."""
+    if told is None or isinstance(told, NetworkPolicy):
+        return told
+    if not isinstance(told, Mapping):
+        raise InvalidSetting(f"a network policy is a NetworkPolicy, not {told!r:.80}", hint="NetworkPolicy() for none")
+    given = dict(cast("Mapping[str, Any]", told))
+    _check_fields("a network policy", given, {"type", "allowed_domains", "domain_secrets"})
+    kind = given.pop("type", "allowlist")
+    if kind not in ("disabled", "allowlist"):
+        raise InvalidSetting(
+            f"a network policy is 'disabled' or 'allowlist', not {kind!r}", hint='{"type": "disabled"}'
+        )
+    if (kind == "disabled") != (not given.get("allowed_domains")):  # which of the two was meant is not guessed
+        raise InvalidSetting(
+            "a network policy is 'disabled', or an 'allowlist' with allowed_domains",
+            hint='{"type": "disabled"}, or {"type": "allowlist", "allowed_domains": ["api.example.com"]}',
+        )
+    return NetworkPolicy(**given)
+
+
+def _secret(given: Any) -> DomainSecret:
+    if isinstance(given, DomainSecret):
+        return given
+    told = dict(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else {}
+    if set(told) != {"domain", "name", "value"}:  # what was given is not shown: it is a secret
+        raise InvalidSetting("a domain secret has a domain, a name and a value", hint="DomainSecret(domain=…, …)")
+    return DomainSecret(**told)
+
+
+def _check_fields(what: str, told: Mapping[str, Any], known: set[str]) -> None:
+    if unknown := set(told) - known:
+        raise InvalidSetting(
+            f"{what} has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(sorted(known))}",
+            hint="leave it out, or spell it as one of these",
+        )
 
 
 def _check_tier(tier: object) -> None:
     if tier not in TIERS:
-        raise InvalidSetting(f"memory_limit is one of {', '.join(TIERS)}, not {tier!r}")
-
-
-def _as_mount(given: HostMount | Mapping[str, Any]) -> HostMount:
-    """A mount, also in the plain form with `mount_path` as text."""
-    if isinstance(given, HostMount):
-        return given
-    told = dict(given)
-    path = told.get("mount_path")
-    if isinstance(path, str):
-        told["mount_path"] = VfsPath(tuple(part for part in path.split("/") if part))
-    for name in ("include_glob", "exclude_glob"):
-        if isinstance(told.get(name), Sequence):
-            told[name] = tuple(told[name])
-    try:
-        return HostMount(**told)
-    except TypeError as e:
-        raise InvalidSetting(f"a host mount is not given like this: {e}") from None
+        raise InvalidSetting(f"memory_limit is one of {', '.join(TIERS)}, not {tier!r}", hint='memory_limit="1g"')

@@ -65,8 +65,15 @@ class PromptMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext(CallContext):
-    """The call, and the turn it belongs to. Outside of a vendor's turn there is no adapter and no session."""
+    """The call, and the turn it belongs to. Outside of a vendor's turn there is no adapter and no session.
 
+    All fields have defaults: a test of a handler gives `ToolContext()`.
+    """
+
+    run_id: str = ""
+    call_id: str = ""
+    idempotency_key: str = ""
+    deadline: float | None = None
     prompt: PromptMetadata = field(default_factory=PromptMetadata)
     adapter: HostedAdapter | None = None
     session: HostedSession | None = None

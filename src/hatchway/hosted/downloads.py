@@ -53,7 +53,9 @@ def _folder(folder: str | os.PathLike[str]) -> Path:
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise InvalidSetting(f"{place} cannot be a folder for downloads: {e.strerror}") from None
+        raise InvalidSetting(
+            f"{place} cannot be a folder for downloads: {e.strerror}", hint="give a folder that can be written to"
+        ) from None
     return place
 
 

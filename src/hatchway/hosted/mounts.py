@@ -6,11 +6,13 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 from hatchway.core.errors import InvalidSetting
+from hatchway.hosted.given import several, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,9 @@ class VfsPath:
     segments: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if bad := [part for part in self.segments if part in ("", ".", "..") or "/" in part or "\0" in part]:
-            raise InvalidSetting(f"{bad[0]!r} is no segment of a path")
+        object.__setattr__(self, "segments", several("segments", self.segments))
+        if bad := [part for part in self.segments if not _is_segment(part)]:
+            raise InvalidSetting(f"{bad[0]!r} is no segment of a path", hint='VfsPath(("workspace", "app"))')
 
     def __str__(self) -> str:
         return "/".join(self.segments)
@@ -49,11 +52,47 @@ class HostMount:
     """Whether links are followed; also then not out of the roots."""
 
     def __post_init__(self) -> None:
-        path = PurePosixPath(self.host_path)
-        if not self.host_path or path.is_absolute() or ".." in path.parts or "\0" in self.host_path:
-            raise InvalidSetting(f"host_path {self.host_path!r} is relative to an allowed root, without '..'")
+        given = os.fspath(cast("str | os.PathLike[str]", self.host_path))
+        path = PurePosixPath(given)
+        if not given or path.is_absolute() or ".." in path.parts or "\0" in given:
+            raise InvalidSetting(
+                f"host_path {given!r} is relative to an allowed root, without '..'",
+                hint="give the adapter the folder as allowed_host_roots, and the rest of the path here",
+            )
         if self.max_bytes is not None and self.max_bytes < 0:
-            raise InvalidSetting(f"max_bytes is at least 0, not {self.max_bytes}")
+            raise InvalidSetting(f"max_bytes is at least 0, not {self.max_bytes}", hint="leave it out for no cap")
+        object.__setattr__(self, "host_path", str(path))
+        object.__setattr__(self, "mount_path", _vfs_path(self.mount_path))
+        for name in ("include_glob", "exclude_glob"):
+            object.__setattr__(self, name, texts(name, getattr(self, name)))
+
+
+def as_mount(given: Any) -> HostMount:
+    """A mount, also in the plain form with `mount_path` as text.
+
+    Raises:
+        InvalidSetting: It is none.
+    """
+    if isinstance(given, HostMount):
+        return given
+    try:
+        return HostMount(**cast("Mapping[str, Any]", given))
+    except TypeError as e:
+        raise InvalidSetting(
+            f"a host mount is not given like this: {e}", hint='HostMount(host_path="app", include_glob=("*.py",))'
+        ) from None
+
+
+def _vfs_path(given: Any) -> VfsPath | None:
+    if isinstance(given, str):
+        return VfsPath(tuple(part for part in given.split("/") if part))
+    if given is not None and not isinstance(given, VfsPath):
+        raise InvalidSetting(f"mount_path is a VfsPath, not {given!r:.80}", hint='VfsPath(("workspace", "app"))')
+    return given
+
+
+def _is_segment(part: Any) -> bool:
+    return isinstance(part, str) and part not in ("", ".", "..") and "/" not in part and "\0" not in part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +179,10 @@ def _located(mount: HostMount, roots: Sequence[Path]) -> tuple[Path, Path]:
 
 def _check_inside(path: Path, root: Path) -> None:
     if not path.resolve().is_relative_to(root):
-        raise InvalidSetting(f"{path.name!r} leads out of the allowed root")
+        raise InvalidSetting(
+            f"{path.name!r} leads out of the allowed root",
+            hint="leave it out with exclude_glob, or allow where it leads",
+        )
 
 
 def _files(start: Path, mount: HostMount, root: Path) -> Generator[Path]:
@@ -178,6 +220,7 @@ def _name(path: Path, start: Path, mount: HostMount) -> str:
     place = mount.host_path if mount.mount_path is None else str(mount.mount_path)
     if path == start and mount.mount_path is None:
         return mount.host_path
+    place = "" if place == "." else place
     return f"{place}/{relative}" if place else relative
 
 

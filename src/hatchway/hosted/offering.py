@@ -8,6 +8,7 @@ from typing import Any, cast
 from hatchway.core.errors import InvalidTool
 from hatchway.hosted.capabilities import CAPABILITIES
 from hatchway.hosted.code import Provider
+from hatchway.hosted.given import several
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.vendor import Offer
 from hatchway.tools.functions import Tool, as_tools
@@ -15,13 +16,20 @@ from hatchway.tools.functions import Tool, as_tools
 AnyProviderTool = ProviderTool[Any, Any, Any]
 
 
-def offered(provider: Provider, given: Iterable[Tool | Callable[..., Any]]) -> Offer:
+def offered(
+    provider: Provider, given: Iterable[Tool | Callable[..., Any]], own: type[AnyProviderTool] = ProviderTool
+) -> Offer:
     """The tools of an adapter, sorted by who runs and who calls them.
+
+    Args:
+        provider: The vendor.
+        given: The tools.
+        own: The vendor's own kind of code tool.
 
     Raises:
         InvalidTool: A tool of another vendor, two code tools, two tools of one name, or code that cannot call tools.
     """
-    every = list(given)
+    every = several("tools", given)
     code = [cast("AnyProviderTool", each) for each in every if isinstance(each, ProviderTool)]
     for tool in code:
         if tool.provider != provider:
@@ -30,7 +38,11 @@ def offered(provider: Provider, given: Iterable[Tool | Callable[..., Any]]) -> O
                 hint=f"give it to the adapter of {tool.provider}, or take code_tool({provider!r})",
             )
     if len(code) > 1:
-        raise InvalidTool(f"{provider} takes one code tool, here are {len(code)}: {', '.join(t.name for t in code)}")
+        raise InvalidTool(
+            f"{provider} takes one code tool, here are {len(code)}: {', '.join(t.name for t in code)}",
+            hint="leave all but one out",
+        )
+    code = [own.adopted(tool) for tool in code]
     from_code = code[0].tools if code else ()
     if from_code and not CAPABILITIES[provider].calls_client_tools:
         raise InvalidTool(

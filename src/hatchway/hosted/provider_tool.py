@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Generic, Literal, TypeVar, cast, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, cast, get_origin, is_typeddict
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -116,7 +116,9 @@ async def called(handler: Callable[..., Any], *args: Any, **named: Any) -> ToolR
     given = handler(*args, **named)
     result = await given if inspect.isawaitable(given) else given
     if not isinstance(result, ToolResult):
-        raise ToolError(f"a handler gives a ToolResult, not {type(result).__name__}")
+        raise ToolError(
+            f"a handler gives a ToolResult, not {type(result).__name__}", hint='return ToolResult("words", value)'
+        )
     return cast("ToolResult[Any]", result)
 
 
@@ -129,15 +131,22 @@ def params_type(handler: Callable[..., Any]) -> type[Any] | None:
 def first_hint(handler: Callable[..., Any]) -> Any:
     """The annotation of a handler's first parameter; None where it has none that can be read."""
     try:
-        hints = get_type_hints(handler)
-        name = next(iter(inspect.signature(handler).parameters))
-    except (NameError, TypeError, ValueError, StopIteration):
+        first = next(iter(inspect.signature(handler).parameters.values()))
+        told, known = first.annotation, getattr(inspect.unwrap(handler), "__globals__", {})
+        # alone: the others may name what only a type checker imports
+        return eval(told, known) if isinstance(told, str) else None if told is first.empty else told
+    except (NameError, AttributeError, SyntaxError, TypeError, ValueError, StopIteration):
         return None
-    return hints.get(name)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a handler wants its result as a dict: annotated with dict, Mapping or a TypedDict."""
+    kind = get_origin(kind) or kind
+    return (isinstance(kind, type) and kind is not object and issubclass(dict, kind)) or is_typeddict(kind)
 
 
 def _not_here(**arguments: Any) -> Any:
-    raise ToolError("this tool runs at the vendor: its model writes the code")
+    raise ToolError("this tool runs at the vendor: its model writes the code", hint="give it to the vendor's adapter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -174,6 +183,30 @@ class ProviderTool(Tool, VendorCode, Generic[ParamsT, ResultT, ConfigT]):
 
         return HostedTurns(self, model)
 
+    @classmethod
+    def adopted(cls, tool: ProviderTool[Any, Any, Any]) -> ProviderTool[Any, Any, Any]:
+        """A tool that was told plainly, as this vendor's own; its `config` is where the own has its settings.
+
+        Raises:
+            InvalidSetting, InvalidTool: It is not usable so.
+        """
+        if isinstance(tool, cls):
+            return tool
+        own = ("parameters", "func", "config")
+        shared = [each.name for each in fields(ProviderTool) if each.init and each.name not in own]
+        return cls(**{name: getattr(tool, name) for name in shared}, **cls.configured(tool.config))
+
+    @classmethod
+    def configured(cls, config: Any) -> dict[str, Any]:
+        """The settings of this kind of tool that a plain `config` stands for.
+
+        Raises:
+            InvalidTool: There are none.
+        """
+        if config is not None:
+            raise InvalidTool(f"{cls.__name__} takes no config", hint=f"give a {cls.__name__} with its settings")
+        return {}
+
     async def handle(self, result: Any, default: ToolResult[Any], context: ToolContext) -> ToolResult[Any]:
         """What the vendor gave, through the handlers of this tool in their order.
 
@@ -181,8 +214,7 @@ class ProviderTool(Tool, VendorCode, Generic[ParamsT, ResultT, ConfigT]):
             ToolError: A handler gave no `ToolResult`.
         """
         if self.handle_provider_output is not None:
-            takes = first_hint(self.handle_provider_output)
-            is_plain = takes is dict or get_origin(takes) in (dict, Mapping)
+            is_plain = _is_plain(first_hint(self.handle_provider_output))
             return await called(self.handle_provider_output, to_payload(result) if is_plain else result, context)
         if self.handler is not None:
             kind = params_type(self.handler) or NoParams

@@ -136,6 +136,8 @@ class Vendor(ABC):
     provider: ClassVar[Provider]
     takes: ClassVar[FileRules]
     """Which files it takes."""
+    runs: ClassVar[type[ProviderTool[Any, Any, Any]]]
+    """Its kind of code tool."""
 
     @abstractmethod
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:

@@ -7,7 +7,9 @@ from typing import Any, Literal, get_args
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.hosted.code import FileRef, HostedCodeResult, Status
+from hatchway.hosted.containers import mounts
 from hatchway.hosted.context import ToolResult
+from hatchway.hosted.given import texts
 from hatchway.hosted.mounts import HostMount
 from hatchway.hosted.provider_tool import NoParams, ProviderTool
 from hatchway.tools.functions import Tool, as_tools
@@ -61,13 +63,17 @@ class AnthropicCodeExecutionTool(ProviderTool[NoParams, CodeExecutionToolResult,
 
     def __post_init__(self) -> None:
         if self.version not in VERSIONS:
-            raise InvalidSetting(f"version is one of {', '.join(VERSIONS)}, not {self.version!r}")
+            raise InvalidSetting(
+                f"version is one of {', '.join(VERSIONS)}, not {self.version!r}", hint=f"version={VERSIONS[-2]!r}"
+            )
         if self.provider != "anthropic" or self.name != "code_execution":
-            raise InvalidSetting("Anthropic's tool is named code_execution and runs at anthropic")
+            raise InvalidSetting(
+                "Anthropic's tool is named code_execution and runs at anthropic", hint="leave name and provider out"
+            )
         if self.container is not None and (not isinstance(self.container, str) or not self.container.strip()):
             raise InvalidSetting("a container is named by its id", hint="leave it out for a new one")
-        if any(not isinstance(each, str) or not each for each in self.file_ids):
-            raise InvalidSetting(f"file_ids are ids of uploaded files, not {self.file_ids}")
+        object.__setattr__(self, "file_ids", texts("file_ids", self.file_ids))
+        object.__setattr__(self, "host_mounts", mounts(self.host_mounts))
         object.__setattr__(self, "tools", tuple(as_tools(self.tools).values()))
         if self.tools and self.version == "code_execution_20250522":
             raise InvalidSetting(f"code of {self.version} cannot call tools", hint=f"version={VERSIONS[-2]!r}")

@@ -43,6 +43,7 @@ class AnthropicVendor(Vendor):
 
     provider = "anthropic"
     takes = FileRules(max_file_bytes=MAX_FILE_BYTES)
+    runs = AnthropicCodeExecutionTool
 
     def __init__(self, client: Any = None) -> None:
         if isinstance(client, anthropic.Anthropic):
@@ -50,7 +51,10 @@ class AnthropicVendor(Vendor):
         self._is_own = client is None
         given = anthropic.AsyncAnthropic() if client is None else client
         if not isinstance(given, anthropic.AsyncAnthropic):
-            raise InvalidSetting(f"the client is an anthropic.AsyncAnthropic, not {type(given).__name__}")
+            raise InvalidSetting(
+                f"the client is an anthropic.AsyncAnthropic, not {type(given).__name__}",
+                hint="client=anthropic.AsyncAnthropic()",
+            )
         if self._is_own and not (given.api_key or given.auth_token or getattr(given, "credentials", None)):
             raise InvalidSetting("anthropic: there is no API key", hint="export ANTHROPIC_API_KEY=…, or give a client")
         self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline

@@ -7,6 +7,7 @@ from typing import Any
 
 from hatchway.core.errors import InvalidSetting, InvalidTool
 from hatchway.hosted.code import HostedCodeResult, Status
+from hatchway.hosted.containers import mounts
 from hatchway.hosted.context import ToolResult
 from hatchway.hosted.mounts import HostMount
 from hatchway.hosted.provider_tool import NoParams, ProviderTool
@@ -45,7 +46,10 @@ class GeminiCodeExecutionTool(ProviderTool[NoParams, GeminiCodeResult, None]):
 
     def __post_init__(self) -> None:
         if self.provider != "gemini":
-            raise InvalidSetting(f"Gemini's code runs at gemini, not at {self.provider!r}")
+            raise InvalidSetting(
+                f"Gemini's code runs at gemini, not at {self.provider!r}", hint=f"code_tool({self.provider!r})"
+            )
+        object.__setattr__(self, "host_mounts", mounts(self.host_mounts))
         if self.tools:
             raise InvalidTool(
                 "code at gemini cannot call your tools", hint="code_tool('jail', tools=…) can, with any model"

@@ -45,6 +45,7 @@ class GeminiVendor(Vendor):
 
     provider = "gemini"
     takes = FileRules(max_file_bytes=MAX_FILE_BYTES)
+    runs = GeminiCodeExecutionTool
 
     def __init__(self, client: Any = None) -> None:
         if client is None and not any(os.environ.get(name) for name in _WAYS_IN):
@@ -130,7 +131,7 @@ class GeminiVendor(Vendor):
     async def download(self, file: FileRef) -> bytes:
         """From its environment; code execution itself keeps no files."""
         if file.container_id is None:
-            raise InvalidSetting("Gemini keeps no files; pictures are in HostedReply.images")
+            raise InvalidSetting("Gemini keeps no files", hint="its pictures are in HostedReply.images")
         return await self.client.environments.files.download(environment=file.container_id, path=file.file_id)
 
     async def place(

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.hosted.code import FileRef, HostedCodeResult, Status
-from hatchway.hosted.containers import AutoContainerConfig, ContainerConfig, container_config
+from hatchway.hosted.containers import AutoContainerConfig, ContainerConfig, container_config, mounts
 from hatchway.hosted.context import ToolResult
+from hatchway.hosted.given import texts
 from hatchway.hosted.mounts import HostMount
 from hatchway.hosted.provider_tool import NoParams, ProviderTool
 from hatchway.tools.functions import Tool, as_tools
@@ -64,17 +65,25 @@ class OpenAICodeInterpreterTool(ProviderTool[NoParams, CodeInterpreterResult, Co
 
     def __post_init__(self) -> None:
         if self.provider != "openai":
-            raise InvalidSetting(f"the code interpreter runs at openai, not at {self.provider!r}")
-        if strangers := set(self.allowed_callers) - {"direct", "programmatic"}:
             raise InvalidSetting(
-                f"allowed_callers are 'direct' and 'programmatic', not {', '.join(map(str, strangers))}"
+                f"the code interpreter runs at openai, not at {self.provider!r}", hint=f"code_tool({self.provider!r})"
+            )
+        if strangers := set(texts("allowed_callers", self.allowed_callers)) - {"direct", "programmatic"}:
+            raise InvalidSetting(
+                f"allowed_callers are 'direct' and 'programmatic', not {', '.join(map(str, strangers))}",
+                hint='allowed_callers=("direct",)',
             )
         config = container_config(self.container)
-        config = replace(config, host_mounts=tuple(dict.fromkeys((*config.host_mounts, *self.host_mounts))))
+        config = replace(config, host_mounts=tuple(dict.fromkeys((*config.host_mounts, *mounts(self.host_mounts)))))
         object.__setattr__(self, "container", config)
         object.__setattr__(self, "config", self.container)
         object.__setattr__(self, "tools", tuple(as_tools(self.tools).values()))
         Tool.__post_init__(self)
+
+    @classmethod
+    def configured(cls, config: Any) -> dict[str, Any]:
+        """It is the container."""
+        return {"container": config}
 
     def declaration(self) -> dict[str, Any]:
         """The tool as the Responses API takes it, with the container as it was asked for."""

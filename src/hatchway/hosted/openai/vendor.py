@@ -43,6 +43,7 @@ class OpenAIVendor(Vendor):
 
     provider = "openai"
     takes = FileRules(max_file_bytes=MAX_FILE_BYTES, suffixes=SUFFIXES)
+    runs = OpenAICodeInterpreterTool
 
     def __init__(self, client: Any = None) -> None:
         if isinstance(client, openai.OpenAI):
@@ -53,7 +54,9 @@ class OpenAIVendor(Vendor):
         except openai.OpenAIError as e:
             raise InvalidSetting(f"openai: {e}", hint="export OPENAI_API_KEY=…, or give a client") from None
         if not isinstance(given, openai.AsyncOpenAI):
-            raise InvalidSetting(f"the client is an openai.AsyncOpenAI, not {type(given).__name__}")
+            raise InvalidSetting(
+                f"the client is an openai.AsyncOpenAI, not {type(given).__name__}", hint="client=openai.AsyncOpenAI()"
+            )
         self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline
 
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
