@@ -211,3 +211,19 @@ async def test_files_given_with_a_request(provider: Any, tmp_path: Path) -> None
     async with ADAPTERS[provider]("m", client=vendor.client()) as bare:
         with pytest.raises(InvalidSetting, match="it was offered no code tool"):
             await bare.run("go", files=[ExecFile(name="a.csv", content=b"", mime_type="")])
+
+
+@pytest.mark.anyio
+async def test_the_same_bytes_under_two_names_are_told_where_they_really_are(tmp_path: Path) -> None:
+    """Anthropic's code finds a file under the name it was uploaded with, and it is uploaded once."""
+    for name in ("first.txt", "second.txt"):
+        (tmp_path / name).write_text("same")
+    vendor = ScriptedVendor("anthropic", [VendorSays("x")])
+    code = code_tool("anthropic", host_mounts=[HostMount(host_path=".")], file_ids=["file_before"])
+    settings: dict[str, Any] = {"tools": [code], "allowed_host_roots": tmp_path}
+    async with AnthropicAdapter("m", client=vendor.client(), **settings) as adapter:
+        placed = (await adapter.run("go")).session.placed  # type: ignore[union-attr]
+    under = "under the name first.txt"
+    assert placed == {"first.txt": under, "second.txt": under, "file_before": "uploaded before"}
+    said = vendor.asked[0]["messages"][0]["content"]
+    assert [block.get("file_id") for block in said] == ["file_before", "file_1", None]

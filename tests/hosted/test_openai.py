@@ -362,11 +362,20 @@ async def test_no_whole_answer(streams: bool, sent: Any, kind: type[Exception], 
 
 @both_ways
 @pytest.mark.parametrize(
-    "error", [(404, "Container with id 'cntr_a' not found."), (400, "Expected container_id: cntr_b")]
+    "error",
+    [
+        (404, "Container with id 'cntr_a' not found.", {}),
+        (404, "No container found with id 'cntr_a'.", {}),
+        (404, "Not found", {"code": "container_not_found"}),
+        (410, "gone", {"param": "tools[0].container"}),
+        (400, "Expected container_id: cntr_b", {}),
+        (400, "The container is no longer available", {}),
+    ],
+    ids=str,
 )
-async def test_a_container_that_is_gone_is_replaced_once(streams: bool, error: tuple[int, str]) -> None:
-    status, message = error
-    gone = VendorReply(status=status, body={"error": {"message": message, "type": "invalid_request_error"}})
+async def test_a_container_that_is_gone_is_replaced_once(streams: bool, error: tuple[int, str, Any]) -> None:
+    status, message, more = error
+    gone = VendorReply(status=status, body={"error": {"message": message, "type": "invalid_request_error", **more}})
     reasoning = {"type": "reasoning", "id": "rs", "summary": []}
     vendor = ScriptedVendor(
         "openai",

@@ -18,7 +18,7 @@ from hatchway.core.events import AgentEvent
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile
 from hatchway.gate.rules import Rule
-from hatchway.hosted.code import FileRef, Provider
+from hatchway.hosted.code import FileRef, Provider, file_ref
 from hatchway.hosted.context import EventBus, Turn, heard, serving
 from hatchway.hosted.desk import Desk
 from hatchway.hosted.downloads import save_all
@@ -206,13 +206,17 @@ class HostedAdapter(ABC):
         with serving(turn):
             return as_reply(await self._mode.resume(run_id, decisions))
 
-    async def download(self, file: FileRef) -> bytes:
+    async def download(self, citation: FileRef | Mapping[str, Any] | Any) -> bytes:
         """A file the vendor's code made.
 
+        Args:
+            citation: Of `HostedReply.citations`; or the vendor's own, as JSON or as an object of its SDK.
+
         Raises:
-            InvalidSetting: It is another vendor's.
-            SandboxUnavailable: It is gone, or the vendor refuses.
+            InvalidSetting: It is another vendor's, names no file, or is not there.
+            SandboxUnavailable, TransportError: Its container is gone, or the vendor refuses or cannot be reached.
         """
+        file = file_ref(citation, self.provider)
         if file.provider != self.provider:
             raise InvalidSetting(
                 f"the file {file.file_id} is at {file.provider}, this adapter speaks with {self.provider}",
@@ -224,7 +228,9 @@ class HostedAdapter(ABC):
         self, reply: HostedReply | Iterable[FileRef], folder: str | os.PathLike[str]
     ) -> dict[str, Path]:
         """All files of a reply, in a folder, under names that cannot leave it; by file id where each was written."""
-        files = reply.files_made if isinstance(reply, HostedReply) else tuple(reply)
+        files = (
+            reply.files_made if isinstance(reply, HostedReply) else [file_ref(each, self.provider) for each in reply]
+        )
         return await save_all([await self.named(file) for file in files], folder, self.download)
 
     async def named(self, file: FileRef) -> FileRef:

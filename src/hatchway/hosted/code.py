@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from hatchway.core.errors import CodeExecutionError, CodeRuntimeError, CodeTimeoutError
+from hatchway.core.errors import CodeExecutionError, CodeRuntimeError, CodeTimeoutError, InvalidSetting
 from hatchway.core.results import DISPLAY_TYPES, Display, ExecutionResult
 
 Item = dict[str, Any]
@@ -48,6 +48,25 @@ class FileRef:
     """As the code named it: text of a stranger, never a path to write to. `download_all` makes it safe."""
     span: tuple[int, int] | None = None
     """Where in the answer's text it is cited."""
+
+
+def file_ref(given: object, provider: Provider) -> FileRef:
+    """A file at the vendor, also as the citation it sent: JSON, or an object of its SDK.
+
+    Raises:
+        InvalidSetting: It names no file.
+    """
+    if isinstance(given, FileRef):
+        return given
+    file_id, container_id, filename = (_told(given, name) for name in ("file_id", "container_id", "filename"))
+    if not file_id:
+        raise InvalidSetting(f"{type(given).__name__} names no file", hint="give one of HostedReply.citations")
+    return FileRef(provider=provider, file_id=file_id, container_id=container_id or None, filename=filename)
+
+
+def _told(given: Any, name: str) -> str:
+    told: Any = cast("Mapping[str, Any]", given).get(name) if isinstance(given, Mapping) else getattr(given, name, None)
+    return told if isinstance(told, str) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

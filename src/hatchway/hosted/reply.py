@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.results import ExecutionResult
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item, Telemetry
 from hatchway.hosted.context import ToolResult, Turn
 from hatchway.hosted.session import HostedSession
+
+if TYPE_CHECKING:
+    from hatchway.hosted.adapter import HostedAdapter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +30,7 @@ class HostedReply(ExecutionResult):
     tool_results: tuple[ToolResult[Any], ...] = ()
     """What the handlers of the code tool made of each."""
     citations: tuple[FileRef, ...] = ()
-    """Files its code made and the answer names; `adapter.download` has them."""
+    """Files its code made and the answer names; `download` has them."""
     container: ContainerRef | None = None
     telemetry: tuple[Telemetry, ...] = ()
     """One for each request."""
@@ -38,6 +44,21 @@ class HostedReply(ExecutionResult):
         """Every file the code made, cited or not, each once."""
         every = [file for code in self.codes for file in code.files] + list(self.citations)
         return tuple({file.file_id: file for file in every}.values())
+
+    async def download(self, citation: FileRef | Any) -> bytes:
+        """A file its code made; raises as the adapter's `download`."""
+        return await self._adapter().download(citation)
+
+    async def download_all(self, folder: str | os.PathLike[str]) -> dict[str, Path]:
+        """All files its code made; as the adapter's `download_all`, which must be open still."""
+        return await self._adapter().download_all(self, folder)
+
+    def _adapter(self) -> HostedAdapter:
+        if self.session is None:
+            raise InvalidSetting(
+                "this reply was kept in the journal, without its files", hint="ask for them again in a new request"
+            )
+        return self.session.sandbox.adapter
 
 
 def last_text(answers: list[Answer]) -> str:

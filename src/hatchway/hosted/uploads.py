@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hatchway.core.errors import SandboxUnavailable
+from hatchway.core.errors import HatchwayError
 from hatchway.core.events import AgentEvent
 from hatchway.core.results import ExecFile, check_input_files
 from hatchway.hosted.code import ContainerRef, Item
@@ -86,18 +86,40 @@ class Uploads:
         if container is None and fixed is not None and fixed not in session.lost:
             container = ContainerRef(id=fixed)
         try:
-            placed = await self.asked(lambda: self._vendor.place(tool, uploaded, container))
-        except SandboxUnavailable as e:
-            cause = e.__cause__
-            found = self._vendor.failure(cause, {}) if isinstance(cause, Exception) else None
-            if container is None or found is None or found.kind != "gone":
-                raise
-            session.lost.add(container.id)
-            turn.event_bus.publish(ContainerLost(container.id, reason=e.message, run_id=turn.run_id))
-            placed = await self.asked(lambda: self._vendor.place(tool, uploaded, None))
-        session.container = placed[0] or session.container
-        session.placed |= placed[1]
-        return placed[2]
+            return await self._placed(tool, session, uploaded, container)
+        except HatchwayError as e:
+            if container is not None and self._is_gone(e):
+                self._lost(turn, container.id, e.message)
+                return await self.bring(tool, turn, is_again=True)
+            # an id the vendor does not know any more would be refused for ever
+            self._known = {digest: known for digest, known in self._known.items() if known not in uploaded.values()}
+            raise
+
+    async def _placed(
+        self, tool: AnyTool, session: HostedSession, uploaded: dict[str, str], container: ContainerRef | None
+    ) -> list[Item]:
+        """File by file: what is there already is not brought again when the vendor is busy."""
+        container = session.container = container or await self.asked(lambda: self._vendor.made(tool))
+        said: list[Item] = []
+        attached: list[dict[str, str]] = [{}] if self._vendor.attached(tool) else []
+        for some in [*attached, *({name: file_id} for name, file_id in uploaded.items())]:
+            places, items = await self.asked(lambda some=some: self._vendor.place(tool, some, container))
+            session.placed |= places
+            said += items
+        return said
+
+    def _is_gone(self, error: HatchwayError) -> bool:
+        """Whether it is the container that is not there: the place was asked for by its id."""
+        cause = error.__cause__
+        found = self._vendor.failure(cause, {}) if isinstance(cause, Exception) else None
+        return found is not None and (found.kind == "gone" or found.status in (404, 410))
+
+    def _lost(self, turn: Turn, container_id: str, reason: str) -> None:
+        session = turn.session
+        session.container, session.placed = None, {}
+        session.lost.add(container_id)
+        session.history = self._vendor.cleaned(session.history)
+        turn.event_bus.publish(ContainerLost(container_id, reason=reason, run_id=turn.run_id))
 
     async def asked(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What the vendor gives; asked again when it is busy.

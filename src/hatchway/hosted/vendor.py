@@ -99,7 +99,9 @@ class Failure:
         said = f"{provider}: {f'HTTP {self.status}: ' if self.status else ''}{self.message}{where}"
         match self.kind:
             case "setting":
-                return InvalidSetting(said, hint="change the request as the vendor says")
+                is_missing = self.status in (404, 410)
+                there = "check that the model, file or container it names is still there"
+                return InvalidSetting(said, hint=there if is_missing else "change the request as the vendor says")
             case "refused":
                 return SandboxUnavailable(said, hint=f"check the {provider} API key and what it may do")
             case "gone":
@@ -191,11 +193,11 @@ class Vendor(ABC):
     @abstractmethod
     async def place(
         self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
-    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
-        """Bring uploaded files (names to ids) to where the code finds them.
+    ) -> tuple[dict[str, str], list[Item]]:
+        """Bring uploaded files (names to ids) to where the code finds them; none: those `attached` names.
 
         Returns:
-            The container they are in, where each lies by its name, and what must be said to have them there.
+            Where each lies by its name, and what must be said to have them there.
         """
 
     @abstractmethod
@@ -209,6 +211,10 @@ class Vendor(ABC):
     @abstractmethod
     def memory_limit(self, tool: ProviderTool[Any, Any, Any] | None) -> str | None:
         """The memory tier asked for, for logs."""
+
+    async def made(self, tool: ProviderTool[Any, Any, Any]) -> ContainerRef | None:
+        """A new container for files; None where the vendor makes it with the request."""
+        return None
 
     def attached(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[str]:
         """Ids of files at the vendor that must be said in a message to be there."""

@@ -58,10 +58,12 @@ class AnthropicVendor(Vendor):
         if self._is_own and not (given.api_key or given.auth_token or getattr(given, "credentials", None)):
             raise InvalidSetting("anthropic: there is no API key", hint="export ANTHROPIC_API_KEY=…, or give a client")
         self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline
+        self._names: dict[str, str] = {}
 
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
         """A user's message."""
-        return [{"role": "user", "content": [*files, {"type": "text", "text": prompt}]}]
+        once = {text_of(item, "file_id"): item for item in files}.values()
+        return [{"role": "user", "content": [*once, {"type": "text", "text": prompt}]}]
 
     def request(self, ask: Ask) -> dict[str, Any]:
         """For `messages.create`."""
@@ -118,6 +120,7 @@ class AnthropicVendor(Vendor):
     async def upload(self, file: LocalFile) -> str:
         """Through the Files API."""
         made = await self._client.files.upload(file=(file.upload_name, file.content))
+        self._names[made.id] = file.upload_name  # the same bytes under another name are not uploaded again
         return made.id
 
     async def download(self, file: FileRef) -> bytes:
@@ -133,12 +136,14 @@ class AnthropicVendor(Vendor):
 
     async def place(
         self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
-    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
-        """By a block of the message for each file; the vendor does not say where it will lie."""
-        places = {name: f"under the name {name.replace('/', '__')}" for name in uploaded}
-        places |= dict.fromkeys(self.attached(tool), "uploaded before")
-        ids = dict.fromkeys([*self.attached(tool), *uploaded.values()])
-        return container, places, [{"type": "container_upload", "file_id": file_id} for file_id in ids]
+    ) -> tuple[dict[str, str], list[Item]]:
+        """By a block of the message for each file; it will lie under the name it was uploaded with."""
+        places = {name: f"under the name {self._names.get(file_id, name)}" for name, file_id in uploaded.items()}
+        ids = uploaded.values()
+        if not uploaded:
+            ids = self.attached(tool)
+            places = dict.fromkeys(ids, "uploaded before")
+        return places, [{"type": "container_upload", "file_id": file_id} for file_id in ids]
 
     def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
         """Those of the tool."""

@@ -136,11 +136,11 @@ class GeminiVendor(Vendor):
 
     async def place(
         self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
-    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
+    ) -> tuple[dict[str, str], list[Item]]:
         """In what is said, each after its name."""
         places = dict.fromkeys(uploaded, "in the conversation, after its name")
         said = [(Item(text=f"The file {name}:"), self._inline[digest]) for name, digest in uploaded.items()]
-        return None, places, [part for pair in said for part in pair]
+        return places, [part for pair in said for part in pair]
 
     def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
         """Those of the tool."""

@@ -25,9 +25,9 @@ try:
 except ImportError as e:
     raise MissingExtra("the OpenAI SDK", "openai") from e
 
-_GONE = re.compile(r"container", re.I)
-_GONE_WORDS = re.compile(
-    r"expired|not found|does not exist|expected container_id|no such|deleted|invalid container", re.I
+_ABOUT_CONTAINER = re.compile(r"container|cntr_", re.I)
+_GONE = re.compile(
+    r"expired|found|not exist|expected container_id|no such|no longer|deleted|unknown|invalid container|cntr_", re.I
 )
 
 
@@ -110,7 +110,7 @@ class OpenAIVendor(Vendor):
         if isinstance(error, openai.APIConnectionError):
             return Failure(kind="busy", message=str(error.__cause__ or error))
         if isinstance(error, openai.APIError):  # an error in the midst of a stream
-            return Failure(kind="gone" if _is_gone(error.message) else "busy", message=error.message)
+            return Failure(kind="gone" if _is_gone(None, error.message) else "busy", message=error.message)
         if isinstance(error, httpx2.HTTPError):
             return Failure(kind="unreachable", message=str(error))
         return None
@@ -129,14 +129,23 @@ class OpenAIVendor(Vendor):
 
     async def place(
         self, tool: ProviderTool[Any, Any, Any], uploaded: Mapping[str, str], container: ContainerRef | None
-    ) -> tuple[ContainerRef | None, dict[str, str], list[Item]]:
-        """Into a container, made for them where there is none; only so is it known where they lie."""
-        there = container or await self._made(cast(OpenAICodeInterpreterTool, tool))
-        places: dict[str, str] = {}
-        for name, file_id in uploaded.items():
-            made = await self._client.containers.files.create(there.id, file_id=file_id)
-            places[name] = made.path
-        return there, places, []
+    ) -> tuple[dict[str, str], list[Item]]:
+        """Into their container; it tells where they lie."""
+        assert container is not None, "`made` gives one"
+        files = self._client.containers.files
+        return {name: (await files.create(container.id, file_id=each)).path for name, each in uploaded.items()}, []
+
+    async def made(self, tool: ProviderTool[Any, Any, Any]) -> ContainerRef:
+        """Made before the request: only so is it known where its files lie."""
+        given = cast(OpenAICodeInterpreterTool, tool).container
+        tier = given.memory_limit or "1g"
+        config = given if isinstance(given, AutoContainerConfig) else AutoContainerConfig(memory_limit=tier)
+        settings = config.payload()
+        del settings["type"]
+        if config.expires_after_minutes is not None:
+            settings["expires_after"] = {"anchor": "last_active_at", "minutes": config.expires_after_minutes}
+        made = await self._client.containers.create(name="hatchway", **settings)
+        return ContainerRef(id=made.id, memory_limit=settings["memory_limit"])
 
     def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
         """Those of its container."""
@@ -160,21 +169,12 @@ class OpenAIVendor(Vendor):
         if self._is_own:
             await self._client.close()
 
-    async def _made(self, tool: OpenAICodeInterpreterTool) -> ContainerRef:
-        given = tool.container
-        config = given if isinstance(given, AutoContainerConfig) else AutoContainerConfig()
-        settings = config.payload()
-        del settings["type"]
-        if config.expires_after_minutes is not None:
-            settings["expires_after"] = {"anchor": "last_active_at", "minutes": config.expires_after_minutes}
-        made = await self._client.containers.create(name="hatchway", **settings)
-        return ContainerRef(id=made.id, memory_limit=settings["memory_limit"])
-
 
 def _status_failure(error: openai.APIStatusError) -> Failure:
-    status, message = error.status_code, text_of(as_item(error.body), "message") or error.message
+    status, body = error.status_code, as_item(error.body)
+    message = text_of(body, "message") or error.message
     common: dict[str, Any] = {"message": message, "status": status, "request_id": error.request_id}
-    if status in (400, 404, 410) and _is_gone(message):
+    if status in (400, 404, 410) and _is_gone(status, f"{message} {body.get('code')} {body.get('param')}"):
         return Failure(kind="gone", **common)
     if status in (401, 403):
         return Failure(kind="refused", **common)
@@ -183,8 +183,9 @@ def _status_failure(error: openai.APIStatusError) -> Failure:
     return Failure(kind="setting", **common)
 
 
-def _is_gone(message: str) -> bool:
-    return bool(_GONE.search(message) and _GONE_WORDS.search(message))
+def _is_gone(status: int | None, words: str) -> bool:
+    """There is no word of the vendor's for it: by what the error is about, and what it says of it."""
+    return bool(_ABOUT_CONTAINER.search(words) and (status in (404, 410) or _GONE.search(words)))
 
 
 def _seconds(told: str | None) -> float | None:
