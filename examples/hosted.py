@@ -1,7 +1,7 @@
 """The same agent, its code run at OpenAI and run here: one word is changed.
 
-The vendor here says its lines from a script, under the real SDK, so this needs no key and no network. With
-`model="openai:gpt-5"` the agent asks OpenAI with the key of your environment.
+Needs `pip install 'hatchway[openai,pydantic-ai]'`. The vendor here says its lines from a script, under the real SDK, so
+this needs no key and no network. With `model="openai:gpt-5"` the agent asks OpenAI with the key of your environment.
 """
 
 import asyncio

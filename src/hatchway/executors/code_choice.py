@@ -46,6 +46,10 @@ def chosen(
     here = sandbox_code(tool)
     if here is not None:
         own = here.settings
+        if own.host_mounts:
+            raise InvalidSetting(
+                "host mounts are brought by the adapters of hatchway.hosted", hint="agent.run(prompt, files=[…])"
+            )
         return SandboxCodeExecutor(
             own.sandbox,
             tools=own.tools,

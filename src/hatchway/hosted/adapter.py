@@ -8,6 +8,7 @@ import os
 from abc import ABC
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -21,7 +22,7 @@ from hatchway.gate.rules import Rule
 from hatchway.hosted.code import FileRef, Provider, file_ref
 from hatchway.hosted.context import EventBus, Turn, heard, serving
 from hatchway.hosted.desk import Desk
-from hatchway.hosted.downloads import save_all
+from hatchway.hosted.downloads import save_all, write_all
 from hatchway.hosted.given import folders
 from hatchway.hosted.offering import offered
 from hatchway.hosted.reply import HostedReply, as_reply
@@ -30,7 +31,7 @@ from hatchway.hosted.session import HostedSession
 from hatchway.hosted.uploads import Uploads
 from hatchway.hosted.vendor import Vendor
 from hatchway.mode.mode import CodeMode
-from hatchway.mode.sandbox_code import sandbox_code
+from hatchway.mode.sandbox_code import gated, sandbox_code
 from hatchway.tools.functions import Tool
 
 DEFAULT_LIMITS = Limits(wall_seconds=600.0)
@@ -93,7 +94,11 @@ class HostedAdapter(ABC):
             raise InvalidSetting("a model of the vendor is named", hint=f'{type(self).__name__}("its-name")')
         self.vendor = vendor
         self.model = model
-        self.offer = offered(self.provider, tools, vendor.runs)
+        stored = tuple(rules)
+        offer = offered(self.provider, tools, vendor.runs)
+        # code that runs here has a gate of its own: who decides about calls decides there too
+        direct = {name: gated(tool, approve, stored) for name, tool in offer.direct.items()}
+        self.offer = replace(offer, direct=direct)
         self.instructions = instructions
         self.deadline = deadline
         self.retries = retries
@@ -113,7 +118,7 @@ class HostedAdapter(ABC):
             sandbox,
             tools=self.offer.tools.values(),
             approve=approve or (code.approve if code else None),
-            rules=(*rules, *(code.rules if code else ())),
+            rules=(*stored, *(code.rules if code else ())),
             limits=limits or (code.limits if code else None) or DEFAULT_LIMITS,
             journal=journal,
             on_event=heard,
@@ -224,14 +229,16 @@ class HostedAdapter(ABC):
             )
         return await self.uploads.asked(lambda: self.vendor.download(file))
 
-    async def download_all(
-        self, reply: HostedReply | Iterable[FileRef], folder: str | os.PathLike[str]
-    ) -> dict[str, Path]:
-        """All files of a reply, in a folder, under names that cannot leave it; by file id where each was written."""
-        files = (
-            reply.files_made if isinstance(reply, HostedReply) else [file_ref(each, self.provider) for each in reply]
-        )
-        return await save_all([await self.named(file) for file in files], folder, self.download)
+    async def download_all(self, reply: HostedReply | Iterable[Any], folder: str | os.PathLike[str]) -> dict[str, Path]:
+        """All files of a reply, or those some citations name, in a folder, under names that cannot leave it.
+
+        Returns:
+            Where each was written, by file id; a file of code that ran here by its name.
+        """
+        here = write_all(reply.files, folder) if isinstance(reply, HostedReply) else {}
+        every = reply.files_made if isinstance(reply, HostedReply) else reply
+        files = [await self.named(file_ref(each, self.provider)) for each in every]
+        return here | await save_all(files, folder, self.download)
 
     async def named(self, file: FileRef) -> FileRef:
         """The file with the name its code gave it, asked for where the answer does not tell it."""

@@ -23,9 +23,10 @@ Stop = Literal["end", "calls", "continue", "filtered", "incomplete", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedCodeCall:
-    """One piece of code a vendor's model had run at the vendor."""
+    """One piece of code a vendor's model had run."""
 
-    provider: Provider
+    provider: str
+    """Who ran it: the vendor, or a sandbox here by its name."""
     call_id: str
     """The vendor's own id of it; empty where it gives none."""
     language: Language

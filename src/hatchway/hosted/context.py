@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from hatchway.core.calls import CallContext
 from hatchway.core.events import AgentEvent, RunResumed, RunStarted
 from hatchway.core.results import ExecFile
+from hatchway.hosted.code import HostedCodeCall
+from hatchway.hosted.events import HostedCodeEnded, HostedCodeStarted
+from hatchway.hosted.here import Here
 from hatchway.mode.sandbox_code import ASKER
+from hatchway.mode.workbench import End
 
 if TYPE_CHECKING:
     from hatchway.hosted.adapter import HostedAdapter
@@ -96,6 +100,8 @@ class Turn:
     """Of this request only: tool choice, output schema."""
     files: tuple[ExecFile, ...] = ()
     """Of this request only: brought to where the code finds them."""
+    here: Here = field(default_factory=Here)
+    """What its code did here, where a sandbox of ours runs it."""
     uses: dict[str, ToolContext] = field(default_factory=dict[str, ToolContext])
     """The context of each call, one and the same for whoever handles it."""
 
@@ -111,9 +117,24 @@ class Turn:
         """Code that runs here keeps its state as long as the session lasts."""
         return self.session.session_id
 
+    @property
+    def code_files(self) -> tuple[ExecFile, ...]:
+        """For code that runs here."""
+        return tuple(self.session.here.values())
+
+    def begun(self, action: str, sandbox: str) -> HostedCodeCall:
+        """Code is about to run here."""
+        call = self.here.begin(action, sandbox)
+        self.event_bus.publish(HostedCodeStarted(call, run_id=self.run_id))
+        return call
+
     def hear(self, event: AgentEvent) -> None:
         """What happens to code that runs here is told like all else."""
         self.event_bus.publish(event)
+
+    def ended(self, begun: HostedCodeCall, end: End) -> None:
+        """Code ended here."""
+        self.event_bus.publish(HostedCodeEnded(self.here.end(begun, end), run_id=self.run_id))
 
     def left(self) -> float | None:
         """Seconds until the deadline; None without one."""

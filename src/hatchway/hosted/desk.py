@@ -63,12 +63,9 @@ class Desk:
             InvalidSetting: `tool_choice` is none, or files for code that is not there.
         """
         adapter, given = self._adapter, tuple(files)
-        self._check_choice(tool_choice)
-        if given and adapter.offer.code is None:
-            raise InvalidSetting(
-                "files are for the code at the vendor, and it was offered no code tool",
-                hint=f"tools=[code_tool({adapter.provider!r})]",
-            )
+        tool_choice = self._chosen(tool_choice)
+        if given:
+            self._check_files()
         bus = EventBus()
         bus.subscribe(adapter.event_bus.publish)
         metadata = PromptMetadata(text=prompt, instructions=adapter.instructions, model=adapter.model, name=name)
@@ -82,11 +79,27 @@ class Desk:
             files=given,
         )
 
-    def _check_choice(self, choice: str | None) -> None:
+    def _check_files(self) -> None:
+        offer = self._adapter.offer
+        if offer.code is None and offer.here is None:
+            raise InvalidSetting(
+                "files are for the model's code, and it was offered no code tool",
+                hint=f"tools=[code_tool({self._adapter.provider!r})], or code_tool('jail')",
+            )
+        if offer.code is None and offer.here is not None and not offer.here.takes_files:
+            raise InvalidSetting(
+                f"the sandbox {offer.here.settings.sandbox!r} has no place for files", hint="code_tool('jail') has"
+            )
+
+    def _chosen(self, choice: str | None) -> str | None:
+        """What is asked for; `execute_code` is the code tool wherever it runs."""
         offer = self._adapter.offer
         names = {*offer.tools} | ({offer.code.name} if offer.code else set[str]())
+        if choice == "execute_code" and choice not in names and offer.code is not None:
+            return offer.code.name
         if choice is not None and choice not in ("auto", "none", "required", *names):
             raise InvalidSetting(
                 f"tool_choice is 'auto', 'none', 'required' or a tool, not {choice!r}",
                 hint=f"the tools are {', '.join(sorted(names)) or 'none'}",
             )
+        return choice

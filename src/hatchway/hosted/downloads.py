@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from hatchway.core.errors import InvalidSetting
+from hatchway.core.results import ExecFile
 from hatchway.hosted.code import FileRef
 
 MAX_NAME = 120
@@ -46,6 +47,16 @@ async def save_all(
             content = await fetch(file)
             written[file.file_id] = _written(place, safe_name(file.filename, file.file_id), content)
     return written
+
+
+def write_all(files: Iterable[ExecFile], folder: str | os.PathLike[str]) -> dict[str, Path]:
+    """Files that are here already, as `save_all` writes them; by name where each was written.
+
+    Raises:
+        InvalidSetting: The folder cannot be made or written to.
+    """
+    place = _folder(folder)
+    return {file.name: _written(place, safe_name(file.name), file.content) for file in files}
 
 
 def _folder(folder: str | os.PathLike[str]) -> Path:

@@ -18,7 +18,7 @@ from hatchway.hosted.code import Answer, Item, ProgrammaticCall
 from hatchway.hosted.context import Turn
 from hatchway.hosted.encoding import encoded, output_of, told
 from hatchway.hosted.exchange import Exchange
-from hatchway.hosted.reply import HostedReply, handled, last_text
+from hatchway.hosted.reply import HostedReply, handled, last_text, with_here
 from hatchway.hosted.telling import Teller
 from hatchway.hosted.vendor import Answered
 from hatchway.hosted.wire import as_item
@@ -220,7 +220,7 @@ class HostedExecution(CodeExecution):
             items=tuple(item for each in self._answers for item in each.items),
             session=session,
         )
-        self._ended(reply)
+        self._ended(await with_here(reply, self._turn))
 
     def _ended(self, end: ExecutionResult | Exception) -> None:
         if self._end is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class HostedReply(ExecutionResult):
     """An answer. `output` is its text, or what it holds when an output schema was asked for; `stdout` is what all its
     code printed, where the vendor does not tell the streams apart too; `images` are the pictures that came along.
+    Of code that ran here `files` has what it made; files at the vendor are downloaded.
     """
 
     text: str = ""
@@ -75,10 +76,29 @@ async def handled(code: HostedCodeResult, turn: Turn) -> ToolResult[Any]:
     """A code result through the handlers of the code tool."""
     adapter = turn.adapter
     tool = adapter.offer.code
-    if tool is None:
+    if tool is None or code.call.provider != adapter.provider:
         return ToolResult(code.text, code, code.success)
     result, default = adapter.vendor.result(tool, code)
     return await tool.handle(result, default, turn.context(code.call.call_id))
+
+
+async def with_here(reply: HostedReply, turn: Turn) -> HostedReply:
+    """The reply, with what code did here: the same as if it had run at the vendor."""
+    here = turn.here
+    if not here.codes:
+        return reply
+    displays = tuple(display for code in here.codes for display in code.displays)
+    return replace(
+        reply,
+        stdout=reply.stdout + "".join(code.stdout or "" for code in here.codes),
+        stderr=reply.stderr + "".join(code.stderr or "" for code in here.codes),
+        files=tuple(here.files.values()),
+        images=(*reply.images, *displays),
+        displays=(*reply.displays, *displays),
+        tier=here.tier if here.tier and turn.adapter.offer.code is None else reply.tier,
+        codes=(*reply.codes, *here.codes),
+        tool_results=(*reply.tool_results, *[await handled(code, turn) for code in here.codes]),
+    )
 
 
 def as_reply(result: ExecutionResult) -> HostedReply:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hatchway.core.limits import Limits
+from hatchway.core.results import ExecFile
 from hatchway.core.sandbox import CodeExecution, CodeSession, Functions, OnOutput
 from hatchway.hosted.code import ContainerRef, Item
 
@@ -27,6 +28,8 @@ class HostedSession(CodeSession):
     container: ContainerRef | None = None
     placed: dict[str, str] = field(default_factory=dict[str, str])
     """Where the uploaded files of this session lie in its container, by the name the model knows."""
+    here: dict[str, ExecFile] = field(default_factory=dict[str, ExecFile])
+    """Files for code that runs here, by name; they are not part of `state`."""
     is_supplied: bool = False
     """Whether the files its code tool mounts were brought."""
     lost: set[str] = field(default_factory=set[str])

@@ -15,7 +15,7 @@ from hatchway.core.results import ExecFile, check_input_files
 from hatchway.hosted.code import ContainerRef, Item
 from hatchway.hosted.context import Turn
 from hatchway.hosted.events import ContainerLost, UploadProgress
-from hatchway.hosted.mounts import FileRules, LocalFile, collect
+from hatchway.hosted.mounts import FileRules, LocalFile, as_mount, collect
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.session import HostedSession
 from hatchway.hosted.vendor import Vendor
@@ -55,6 +55,7 @@ class Uploads:
             SandboxUnavailable, TransportError: The vendor does not take it now.
         """
         if tool is None:
+            await self._bring_here(turn)
             return []
         given, is_first = _given(turn.files, self._vendor.takes), is_again or not turn.session.is_supplied
         mounts = self._vendor.mounts(tool) if is_first else ()
@@ -65,6 +66,20 @@ class Uploads:
         said = await self._place(tool, turn, uploaded)
         turn.session.is_supplied = True
         return said
+
+    async def _bring_here(self, turn: Turn) -> None:
+        """For code that runs here: nothing goes to the vendor, its model is told the names."""
+        code, session = turn.adapter.offer.here, turn.session
+        if code is None:
+            return
+        mounts = () if session.is_supplied else map(as_mount, code.settings.host_mounts)
+        rules = FileRules(max_file_bytes=code.settings.limits.file_bytes)
+        found = await asyncio.to_thread(collect, tuple(mounts), self._roots, rules)
+        files = [*(ExecFile(name=file.name, content=file.content) for file in found), *turn.files]
+        check_input_files(files)
+        session.here |= {file.name: file for file in files}
+        session.placed |= {file.name: f"{file.name}, in the working directory" for file in files}
+        session.is_supplied = True
 
     async def _uploaded(self, files: Sequence[LocalFile], turn: Turn) -> dict[str, str]:
         uploaded: dict[str, str] = {}

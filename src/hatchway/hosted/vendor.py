@@ -13,6 +13,7 @@ from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult
 from hatchway.hosted.context import ToolResult
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.mode.sandbox_code import SandboxCode, sandbox_code
 from hatchway.tools.functions import Tool
 
 FailureKind = Literal["gone", "busy", "setting", "refused", "unreachable"]
@@ -38,6 +39,11 @@ class Offer:
     def tools(self) -> dict[str, Tool]:
         """All of ours."""
         return {**self.direct, **self.from_code}
+
+    @property
+    def here(self) -> SandboxCode | None:
+        """What runs code here, where one of the tools does."""
+        return next((code for tool in self.direct.values() if (code := sandbox_code(tool)) is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

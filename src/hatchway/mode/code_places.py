@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +10,7 @@ from hatchway.core.decisions import ApproveCallback
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.limits import Limits
 from hatchway.gate.rules import Rule
-from hatchway.mode.sandbox_code import sandbox_code_tool, told_to_asker
+from hatchway.mode.sandbox_code import sandbox_code, sandbox_code_tool, told_to_asker
 from hatchway.mode.workbench import BenchSettings
 from hatchway.sandboxes.registry import ROWS
 from hatchway.tools.functions import Tool, as_tools
@@ -31,6 +31,7 @@ def code_tool(
     approve: ApproveCallback | None = None,
     rules: Iterable[Rule] = (),
     limits: Limits | None = None,
+    host_mounts: Sequence[Any] = (),
     **settings: Any,
 ) -> Tool:
     """A tool that runs the model's code: give it to any adapter, and change where by changing one word.
@@ -47,7 +48,8 @@ def code_tool(
             the request waits for a person.
         rules: Stored permissions for the code's calls.
         limits: Of each execution here, of each request at a vendor.
-        settings: For the vendor's tool, such as `container=` or `host_mounts=`.
+        host_mounts: `HostMount`s: files for the code, in the folders its adapter allows.
+        settings: For the vendor's tool, such as `container=`.
 
     Raises:
         InvalidSetting: An unknown place, or settings it does not take.
@@ -56,13 +58,16 @@ def code_tool(
     offered, stored = tuple(as_tools(tools).values()), tuple(rules)
     if where in VENDORS:
         settings |= {"tools": offered, "approve": approve, "rules": stored, "limits": limits}
+        settings["host_mounts"] = host_mounts
         return _vendor_tool(where, settings)
     if where not in ("auto", *ROWS):
         known = ", ".join([*VENDORS, "auto", *ROWS])
         raise InvalidSetting(f"there is no place {where!r} for code to run", hint=f"there are {known}")
     if settings:
-        raise InvalidSetting(f"a sandbox takes no {', '.join(settings)}")
-    return sandbox_code_tool(
+        raise InvalidSetting(
+            f"a sandbox takes no {', '.join(settings)}", hint="leave it out: it is a setting of a vendor's tool"
+        )
+    tool = sandbox_code_tool(
         BenchSettings(
             sandbox=where,
             tools=offered,
@@ -70,9 +75,13 @@ def code_tool(
             rules=stored,
             limits=limits or Limits(),
             on_event=told_to_asker,
+            host_mounts=tuple(host_mounts),
         ),
         name,
     )
+    if host_mounts and (made := sandbox_code(tool)) is not None and not made.takes_files:
+        raise InvalidSetting(f"the sandbox {where!r} has no place for files", hint="code_tool('jail', …) has")
+    return tool
 
 
 def _vendor_tool(where: str, settings: dict[str, Any]) -> Tool:
@@ -81,4 +90,7 @@ def _vendor_tool(where: str, settings: dict[str, Any]) -> Tool:
     try:
         return made(**settings)
     except TypeError as e:
-        raise InvalidSetting(f"the code tool of {where} is not given like this: {e}") from None
+        raise InvalidSetting(
+            f"the code tool of {where} is not given like this: {e}",
+            hint="help(hatchway.hosted.code_tool) has its words",
+        ) from None

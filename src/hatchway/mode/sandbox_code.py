@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, Protocol
 
 from hatchway.core.constraints import CodeConstraints
+from hatchway.core.decisions import ApproveCallback
 from hatchway.core.errors import CodeExecutionError, ToolError
 from hatchway.core.events import AgentEvent, RunStarted
+from hatchway.core.results import ExecFile
+from hatchway.gate.rules import Rule
 from hatchway.mode.prompt import build_code_mode_prompt
 from hatchway.mode.run import shown_text
-from hatchway.mode.workbench import BenchSettings, Workbench
+from hatchway.mode.workbench import BenchSettings, End, Workbench
 from hatchway.sandboxes.registry import choose_auto, sandbox_class
 from hatchway.tools.functions import Tool, as_tools
 from hatchway.tools.stubs import render_stubs
@@ -24,8 +29,21 @@ class Asker(Protocol):
         """Under this name the code's state is kept."""
         ...
 
+    @property
+    def code_files(self) -> Sequence[ExecFile]:
+        """What lies in the working directory of the code."""
+        ...
+
+    def begun(self, action: str, sandbox: str) -> object:
+        """Code is about to run; what is given is handed to `ended`."""
+        ...
+
     def hear(self, event: AgentEvent) -> None:
         """What happens to the code."""
+        ...
+
+    def ended(self, begun: Any, end: End) -> None:
+        """The code ended, and this is what it gave and made."""
         ...
 
 
@@ -48,11 +66,24 @@ class SandboxCode:
             SandboxUnavailable, SandboxCrashed, TransportError: The host failed.
         """
         asker = ASKER.get()
-        end = await self._bench.run(code, session=asker.session_name if asker is not None else None)
+        end = await (self._bench.run(code) if asker is None else self._run_for(asker, code))
         if isinstance(end, CodeExecutionError):
             raise ToolError(f"{end.stdout}{end}")
         files = [file.name for file in (*end.files, *end.images)]
         return {"output": shown_text(end) or "", "stderr": end.stderr, "files": files, "tier": end.tier}
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether its code has a working directory that lasts."""
+        constraints = _constraints(self.settings)
+        return constraints.filesystem and constraints.stateful
+
+    async def _run_for(self, asker: Asker, code: str) -> End:
+        sandbox = self.settings.sandbox
+        begun = asker.begun(code, sandbox if isinstance(sandbox, str) else sandbox.name)
+        end = await self._bench.run(code, files=asker.code_files, session=asker.session_name)
+        asker.ended(begun, end)
+        return end
 
     async def aclose(self) -> None:
         """Close the sandbox. It can be used again afterwards."""
@@ -70,11 +101,27 @@ def code_prompt(settings: BenchSettings) -> str:
     Raises:
         InvalidSetting, SandboxUnavailable: There is no such sandbox here.
     """
+    stubs = render_stubs(as_tools(settings.tools).values(), "declared")
+    return build_code_mode_prompt(signatures=[stubs], constraints=_constraints(settings))
+
+
+def gated(tool: Tool, approve: ApproveCallback | None, rules: Iterable[Rule]) -> Tool:
+    """The tool whose code is asked about by whoever else decides; what it was told itself holds too.
+
+    A tool that runs no code is given back as it is.
+    """
+    code = sandbox_code(tool)
+    if code is None:
+        return tool
+    own = code.settings
+    settings = replace(own, approve=own.approve or approve, rules=(*rules, *own.rules))
+    return replace(tool, func=SandboxCode(settings).execute_code)
+
+
+def _constraints(settings: BenchSettings) -> CodeConstraints:
     where = choose_auto() if settings.sandbox == "auto" else settings.sandbox
     found = getattr(sandbox_class(where) if isinstance(where, str) else where, "constraints", None)
-    constraints = found if isinstance(found, CodeConstraints) else CodeConstraints()
-    stubs = render_stubs(as_tools(settings.tools).values(), "declared")
-    return build_code_mode_prompt(signatures=[stubs], constraints=constraints)
+    return found if isinstance(found, CodeConstraints) else CodeConstraints()
 
 
 def sandbox_code(tool: Tool) -> SandboxCode | None:

@@ -47,6 +47,8 @@ class BenchSettings:
     """Whether files go in and out of the working directory."""
     on_event: Callable[[AgentEvent], None] | None = None
     """Sees every event."""
+    host_mounts: Sequence[Any] = ()
+    """Files of this machine; whoever knows which folders are allowed brings them."""
 
     def __post_init__(self) -> None:
         if self.max_sessions < 1:
