@@ -154,7 +154,7 @@ class ApprovalRequired(HatchwayError):
         names = ", ".join(call.function_name for call in pending)
         super().__init__(
             f"run {run_id} waits for approval of {len(pending)} call(s): {names}",
-            hint="decide with `await mode.resume(run_id, {call_id: Allow() | Deny(reason) | Edit(args)})`",
+            hint="decide with `await resume(run_id, {call_id: Allow() | Deny(reason) | Edit(args)})`",
         )
         self.run_id = run_id
         self.pending = tuple(pending)

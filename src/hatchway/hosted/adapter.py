@@ -173,7 +173,10 @@ class HostedAdapter(ABC):
     ) -> AsyncGenerator[AgentEvent, None]:
         """As `run`, with each event as it happens: code and words as they are written, output, calls, approvals.
 
-        The last event is `CodeExecutionOutput`, whose `result` is the `HostedReply`; or `RunFailed`.
+        The last event is `CodeExecutionOutput`, whose `result` is the `HostedReply`; or `RunFailed`, for a deadline.
+
+        Raises:
+            AnswerWithheld, InvalidSetting, SandboxUnavailable, SandboxCrashed, TransportError: As `run`.
         """
         turn = self.desk.turn(
             prompt, session, name=name, files=files, tool_choice=tool_choice, output_schema=output_schema

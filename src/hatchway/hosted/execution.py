@@ -94,7 +94,8 @@ class HostedExecution(CodeExecution):
         """Answer a call; the vendor hears it once all calls of its response are answered."""
         call = self._pending(call_id)
         tool = self._adapter.offer.tools.get(call.tool)
-        content = encoded(value, as_json=tool is not None and tool.returns is not None)
+        was_told = self._vendor.tells_returns and tool is not None and tool.returns is not None
+        content = encoded(value, as_json=was_told)
         self._give(call.call_id, content)
 
     async def provide_error(self, error: BaseException, *, call_id: str | None = None) -> None:

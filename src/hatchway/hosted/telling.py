@@ -9,7 +9,7 @@ from dataclasses import replace
 from hatchway.core.events import AgentEvent, CallFailed, Response, Thoughts
 from hatchway.core.output import OutputBuffer
 from hatchway.core.sandbox import OnDisplay, OnOutput
-from hatchway.hosted.code import Answer, HostedCodeResult, ProgrammaticCall, Telemetry
+from hatchway.hosted.code import Answer, HostedCodeCall, HostedCodeResult, ProgrammaticCall, Telemetry
 from hatchway.hosted.context import Turn
 from hatchway.hosted.events import (
     ContainerLost,
@@ -31,6 +31,7 @@ class Teller:
         self.on_display: OnDisplay | None = None
         self.told: set[str] = set()
         """The code that was told of already."""
+        self._begun: set[str] = set()
         self._out, self._err = OutputBuffer(output_bytes), OutputBuffer(output_bytes)
         self._shown = 0
 
@@ -49,6 +50,8 @@ class Teller:
         for fact in facts:
             if isinstance(fact, HostedCodeResult):
                 self.ended(fact)
+            elif isinstance(fact, HostedCodeStarted):
+                self.begun(fact.call)
             else:
                 self.publish(fact)
 
@@ -65,12 +68,18 @@ class Teller:
         if answer.text:
             self.publish(Response(answer.text))
 
+    def begun(self, call: HostedCodeCall) -> None:
+        """A piece of code is whole and runs; told once."""
+        if not call.call_id or call.call_id not in self._begun:
+            self._begun.add(call.call_id)
+            self.publish(HostedCodeStarted(call))
+
     def ended(self, code: HostedCodeResult) -> None:
         """A piece of code ended: it, its output and its pictures."""
         if code.call.call_id and code.call.call_id in self.told:
             return
         self.told.add(code.call.call_id)
-        self.publish(HostedCodeStarted(code.call))
+        self.begun(code.call)
         self._printed("stdout", (code.logs or "") + (code.stdout or ""))
         self._printed("stderr", code.stderr or "")
         for display in code.displays:

@@ -134,14 +134,16 @@ class _Retelling:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._run_id = ""
+        self._runs: dict[str, str] = {}
+        """The run of each piece of code, by the vendor's id of it."""
 
     def tell(self, event: AgentEvent) -> None:
         match event:
             case HostedCodeStarted(call=call):
-                self._run_id = uuid.uuid4().hex
+                self._run_id = self._runs[call.call_id] = uuid.uuid4().hex
                 self._emit(RunStarted(call.code, call.provider, "vendor", run_id=self._run_id))
             case HostedCodeEnded(result=code):
-                self._emit(_ended(code, self._run_id))
+                self._emit(_ended(code, self._runs.get(code.call.call_id, self._run_id)))
             case CodeExecutionOutputChunk() | CodeExecutionDisplay():
                 self._emit(replace(event, run_id=self._run_id))
             case RunStarted():

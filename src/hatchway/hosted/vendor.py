@@ -146,6 +146,8 @@ class Vendor(ABC):
     """Which files it takes."""
     runs: ClassVar[type[ProviderTool[Any, Any, Any]]]
     """Its kind of code tool."""
+    tells_returns: ClassVar[bool] = False
+    """Whether its code is told the schema of what a tool gives, and then takes text as JSON too."""
 
     @abstractmethod
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:

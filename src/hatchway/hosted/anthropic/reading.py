@@ -34,8 +34,12 @@ RESULTS: dict[str, Language] = {
     "text_editor_code_execution_tool_result": "file_edit",
 }
 """Blocks that tell how code ended, and in what it was written."""
-CALLS = frozenset({"code_execution", "bash_code_execution", "text_editor_code_execution"})
-"""Names of `server_tool_use` blocks that run code."""
+CALLS: dict[str, Language] = {
+    "code_execution": "python",
+    "bash_code_execution": "bash",
+    "text_editor_code_execution": "file_edit",
+}
+"""Names of `server_tool_use` blocks that run code, and in what it is written."""
 _ERRORS: dict[str, Status] = {
     "execution_time_exceeded": "timeout",
     "unavailable": "unavailable",
@@ -89,17 +93,22 @@ def code_uses(messages: Sequence[Item]) -> dict[str, Item]:
     return {text_of(block, "id"): block for block in blocks if block.get("type") == "server_tool_use"}
 
 
-def read_result(block: Item, use: Item, container_id: str | None) -> HostedCodeResult:
-    """A result block and the block that began its code."""
-    language = RESULTS[text_of(block, "type")]
-    call = HostedCodeCall(
+def read_use(use: Item, language: Language, container_id: str | None) -> HostedCodeCall:
+    """A block that began code."""
+    return HostedCodeCall(
         provider="anthropic",
-        call_id=text_of(block, "tool_use_id"),
+        call_id=text_of(use, "id"),
         language=language,
         code=_code(use, language),
         container_id=container_id,
         caller=text_of(item_of(use, "caller"), "type") or "direct",
     )
+
+
+def read_result(block: Item, use: Item, container_id: str | None) -> HostedCodeResult:
+    """A result block and the block that began its code."""
+    language = RESULTS[text_of(block, "type")]
+    call = read_use({**use, "id": text_of(block, "tool_use_id")}, language, container_id)
     content = item_of(block, "content")
     kind = text_of(content, "type")
     if kind.endswith("_error"):

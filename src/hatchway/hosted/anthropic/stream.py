@@ -9,9 +9,9 @@ from pydantic_core import from_json
 
 from hatchway.core.errors import TransportError
 from hatchway.core.events import AgentEvent, ResponseChunk, ThoughtsChunk
-from hatchway.hosted.anthropic.reading import CALLS, RESULTS, code_uses, read_result
+from hatchway.hosted.anthropic.reading import CALLS, RESULTS, code_uses, read_result, read_use
 from hatchway.hosted.code import HostedCodeResult, Item
-from hatchway.hosted.events import HostedCodeChunk, UnknownItem
+from hatchway.hosted.events import HostedCodeChunk, HostedCodeStarted, UnknownItem
 from hatchway.hosted.vendor import Fold
 from hatchway.hosted.wire import as_item, item_of, items_of, number_of, text_of
 
@@ -29,7 +29,7 @@ class AnthropicFold(Fold):
         self._is_over = False
 
     def feed(self, event: Item) -> Facts:
-        """Code, words and thoughts as they come; a piece of code once it ended."""
+        """Code, words and thoughts as they come; a piece of code once it runs, and once it ended."""
         place = number_of(event, "index") or 0
         match event.get("type"):
             case "message_start":
@@ -94,6 +94,8 @@ class AnthropicFold(Fold):
         block = self._blocks.setdefault(place, {})
         if given := self._inputs.pop(place, ""):
             block["input"] = _parsed(given)
+        if block.get("type") == "server_tool_use" and (language := CALLS.get(text_of(block, "name"))):
+            return [HostedCodeStarted(read_use(block, language, None))]
         if block.get("type") not in RESULTS:
             return []
         use = code_uses([{"content": list(self._blocks.values())}]).get(text_of(block, "tool_use_id"))

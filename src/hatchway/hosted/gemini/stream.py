@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hatchway.core.errors import TransportError
 from hatchway.core.events import AgentEvent, ResponseChunk, ThoughtsChunk
 from hatchway.hosted.code import HostedCodeResult, Item
-from hatchway.hosted.events import HostedCodeChunk
+from hatchway.hosted.events import HostedCodeChunk, HostedCodeStarted
 from hatchway.hosted.gemini.reading import read_codes
 from hatchway.hosted.vendor import Fold
 from hatchway.hosted.wire import item_of, items_of, text_of
@@ -21,6 +21,7 @@ class GeminiFold(Fold):
         self._candidate: Item = {}
         self._parts: list[Item] = []
         self._told = 0
+        self._begun = 0
 
     def feed(self, event: Item) -> Sequence[AgentEvent | HostedCodeResult]:
         """Code, words and thoughts as they come; a piece of code once something else follows it."""
@@ -35,6 +36,8 @@ class GeminiFold(Fold):
             if "inlineData" not in part and "codeExecutionResult" not in part:
                 facts += self._ended()
             facts += _chunk(part)
+            if text_of(item_of(part, "executableCode"), "code"):
+                facts.append(self._started())
         return facts
 
     def rest(self) -> Sequence[HostedCodeResult]:
@@ -50,6 +53,12 @@ class GeminiFold(Fold):
             return self._whole
         content = {"role": "model", "parts": self._parts}
         return {**self._whole, "candidates": [{**self._candidate, "content": content}]}
+
+    def _started(self) -> HostedCodeStarted:
+        """The next piece of code: it came whole, and runs."""
+        codes = read_codes(self._parts, text_of(self._whole, "responseId"))
+        self._begun += 1
+        return HostedCodeStarted([code.call for code in codes if code.call.code][self._begun - 1])
 
     def _ended(self) -> list[HostedCodeResult]:
         """Code that has its result and all its pictures."""

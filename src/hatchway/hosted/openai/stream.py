@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hatchway.core.errors import TransportError
 from hatchway.core.events import AgentEvent, ResponseChunk, ThoughtsChunk
 from hatchway.hosted.code import HostedCodeResult, Item
-from hatchway.hosted.events import HostedCodeChunk
+from hatchway.hosted.events import HostedCodeChunk, HostedCodeStarted
 from hatchway.hosted.openai.reading import read_code
 from hatchway.hosted.vendor import Fold
 from hatchway.hosted.wire import item_of, number_of, text_of
@@ -19,10 +19,19 @@ class OpenAIFold(Fold):
     def __init__(self) -> None:
         self._whole: Item | None = None
         self._items: dict[int, Item] = {}
+        self._begun: dict[str, Item] = {}
+        """Code by the id of its item, as far as it is known."""
 
     def feed(self, event: Item) -> Sequence[AgentEvent | HostedCodeResult]:
-        """Code, words and thoughts as they come; a piece of code once it ended."""
+        """Code, words and thoughts as they come; a piece of code once it runs, and once it ended."""
         match event.get("type"):
+            case "response.output_item.added":
+                item = item_of(event, "item")
+                self._begun[text_of(item, "id")] = item
+            case "response.code_interpreter_call_code.done":
+                self._begun[text_of(event, "item_id")] = {**self._known(event), "code": text_of(event, "code")}
+            case "response.code_interpreter_call.interpreting":
+                return [HostedCodeStarted(read_code(self._known(event)).call)]
             case "response.code_interpreter_call_code.delta":
                 return [HostedCodeChunk(text_of(event, "delta"), call_id=text_of(event, "item_id"))]
             case "response.output_text.delta":
@@ -44,6 +53,10 @@ class OpenAIFold(Fold):
         if not self._whole.get("output") and self._items:
             return {**self._whole, "output": [self._items[place] for place in sorted(self._items)]}
         return self._whole
+
+    def _known(self, event: Item) -> Item:
+        item_id = text_of(event, "item_id")
+        return {**self._begun.get(item_id, {}), "id": item_id}
 
     def _done(self, event: Item) -> Sequence[HostedCodeResult]:
         item = item_of(event, "item")

@@ -44,6 +44,7 @@ class OpenAIVendor(Vendor):
     provider = "openai"
     takes = FileRules(max_file_bytes=MAX_FILE_BYTES, suffixes=SUFFIXES)
     runs = OpenAICodeInterpreterTool
+    tells_returns = True
 
     def __init__(self, client: Any = None) -> None:
         if isinstance(client, openai.OpenAI):
