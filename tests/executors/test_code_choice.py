@@ -138,7 +138,7 @@ async def test_calls_that_must_be_asked_for(where: str, approve: bool | None) ->
     if where == "anthropic":
         (told,) = vendor.asked[1]["messages"][-1]["content"]
         denied = "ToolDenied: nobody is here to approve it"
-        assert told["content"] == (denied if approve is None else '"paid 3"')
+        assert told["content"] == (denied if approve is None else "paid 3")
         assert any(isinstance(event, CallFailed) for event in events) is (approve is None)
     else:
         assert ("nobody is here to approve it" in json.dumps(vendor.asked[1])) is (approve is None)

@@ -97,3 +97,26 @@ async def test_citations_as_the_vendor_sent_them_can_be_downloaded(tmp_path: Pat
             await openai.download({"filename": "x"})
         with pytest.raises(InvalidSetting, match="kept in the journal"):
             await replace(reply, session=None).download_all(tmp_path)
+
+
+async def test_history_without_its_container_misses_no_thoughts() -> None:
+    """The vendor binds thoughts to the item that followed them by its id: both go, what was said and done stays."""
+
+    def add(a: int) -> int:
+        """Add one."""
+        return a + 1
+
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "add", "arguments": '{"a": 1}'}
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+    gone = VendorReply(status=404, body={"error": {"message": "Container expired"}})
+    script = [VendorSays(thought, RanCode("print(1)", "1"), call), VendorSays("two"), gone, VendorSays("fine")]
+    vendor = ScriptedVendor("openai", script)
+    async with OpenAIAdapter("m", client=vendor.client(), tools=[OpenAICodeInterpreterTool(), add]) as openai:
+        session = openai.session()
+        await openai.run("go", session=session)
+        assert (await openai.run("more", session=session)).text == "fine"
+    ran, called, gave, said = vendor.asked[-1]["input"][1:5]
+    assert ran["content"].endswith("```python\nprint(1)\n```\nIt printed:\n1")
+    assert called == {name: value for name, value in call.items() if name != "id"}
+    assert (gave["call_id"], gave["output"]) == ("c", "2")
+    assert said == {"role": "assistant", "content": "two"}

@@ -11,7 +11,7 @@ from hatchway.hosted.containers import AutoContainerConfig, ExistingContainerRef
 from hatchway.hosted.openai.reading import read_code
 from hatchway.hosted.openai.tool import OpenAICodeInterpreterTool
 from hatchway.hosted.vendor import Answered, Ask, Offer
-from hatchway.hosted.wire import items_of
+from hatchway.hosted.wire import items_of, text_of
 
 INCLUDE = "code_interpreter_call.outputs"
 """Without it the outputs of code come back as null."""
@@ -52,6 +52,7 @@ def write_answers(answers: Sequence[Answered], offer: Offer) -> list[Item]:
 def without_container(history: Sequence[Item]) -> list[Item]:
     """The history with code calls told as words: an item that names a container which is gone is refused for ever."""
     cleaned: list[Item] = []
+    has_thoughts = any(item.get("type") == "reasoning" for item in history)
     for item in history:
         match item.get("type"):
             case "code_interpreter_call":
@@ -59,7 +60,10 @@ def without_container(history: Sequence[Item]) -> list[Item]:
             case "reasoning":
                 continue  # it is bound to the very item that followed it
             case "message" if item.get("role") == "assistant":
-                cleaned.append(_without_citations(item))
+                said = _without_citations(item)
+                cleaned.append(_as_words(said) if has_thoughts else said)
+            case "function_call" if has_thoughts:  # by its id the vendor would miss the thoughts before it
+                cleaned.append({name: value for name, value in item.items() if name != "id"})
             case _:
                 cleaned.append(item)
     return cleaned
@@ -70,6 +74,15 @@ def _retold(item: Item) -> Item:
     text = f"I ran this in a container that is gone now, with its files:\n```python\n{code.call.code}\n```\n"
     text += f"It printed:\n{code.text}" if code.text else "It printed nothing."
     return {"role": "assistant", "content": text}
+
+
+def _as_words(item: Item) -> Item:
+    """A message without its id, by which the vendor would miss the thoughts before it."""
+    parts = items_of(item, "content")
+    return {
+        "role": "assistant",
+        "content": "".join(text_of(part, "text") or text_of(part, "refusal") for part in parts),
+    }
 
 
 def _without_citations(item: Item) -> Item:
