@@ -111,6 +111,29 @@ def test_the_wrong_provider_for_a_tool(provider: Any, other: Any) -> None:
     assert vendor.requests == []
 
 
+def test_two_tools_of_one_name() -> None:
+    """The model's call of one would run the other. The same function may be called by both."""
+
+    @tool
+    def pay(euro: int) -> int:
+        """Pay."""
+        return euro
+
+    @tool(name="pay")
+    def other(euro: int) -> int:
+        """Pay otherwise."""
+        return -euro
+
+    vendor = ScriptedVendor("anthropic")
+    an_adapter(vendor, tools=[code_tool("anthropic", tools=[pay]), pay])
+    for unlike in (other, tool(pay, approval="ask")):
+        with pytest.raises(InvalidTool, match="two tools are named 'pay' at the vendor") as told:
+            an_adapter(vendor, tools=[code_tool("anthropic", tools=[pay]), unlike])
+        assert told.value.hint == "give each its own name, tool(fn, name=…), or the very same tool to both"
+    with pytest.raises(InvalidTool, match=r"'bank__pay' at the vendor: 'bank.pay' and 'bank__pay'"):
+        an_adapter(vendor, tools=[tool(pay.func, name="bank.pay"), tool(other.func, name="bank__pay")])
+
+
 @every_vendor
 def test_no_key(provider: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
@@ -340,6 +363,19 @@ async def test_the_deadline_passes_while_the_vendor_is_silent(provider: Any) -> 
     async with ADAPTERS[provider]("m", client=client, limits=Limits(wall_seconds=0.05)) as adapter:
         with pytest.raises(CodeTimeoutError, match=f"{provider} was not done after"):
             await adapter.run("go")
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_the_deadline_passes_while_a_file_is_downloaded(provider: Any) -> None:
+    async def never(request: Any) -> Any:
+        await asyncio.Event().wait()
+
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(never))
+    client = sdk_client(provider, "http://vendor.test", http_client=http)
+    async with ADAPTERS[provider]("m", client=client, deadline=0.05) as adapter:
+        with pytest.raises(TransportError, match=f"{provider}: f was not there after 0.05 s") as told:
+            await adapter.download(FileRef(provider=provider, file_id="f", container_id="c"))
+    assert told.value.hint == "raise the deadline, or download it again"
 
 
 @both_ways

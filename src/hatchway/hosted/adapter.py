@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from hatchway.core.decisions import ApproveCallback, Settlement
-from hatchway.core.errors import InvalidSetting
+from hatchway.core.errors import InvalidSetting, TransportError
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile
@@ -230,7 +230,14 @@ class HostedAdapter(ABC):
                 f"the file {file.file_id} is at {file.provider}, this adapter speaks with {self.provider}",
                 hint=f"download it with the adapter of {file.provider}",
             )
-        return await self.uploads.asked(lambda: self.vendor.download(file))
+        try:
+            async with asyncio.timeout(self.deadline):
+                return await self.uploads.asked(lambda: self.vendor.download(file))
+        except TimeoutError:
+            raise TransportError(
+                f"{self.provider}: {file.file_id} was not there after {self.deadline} s",
+                hint="raise the deadline, or download it again",
+            ) from None
 
     async def download_all(self, reply: HostedReply | Iterable[Any], folder: str | os.PathLike[str]) -> dict[str, Path]:
         """All files of a reply, or those some citations name, in a folder, under names that cannot leave it.

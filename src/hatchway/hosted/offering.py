@@ -49,11 +49,25 @@ def offered(
             f"code at {provider} cannot call your tools", hint="code_tool('jail', tools=…) can, with any model"
         )
     direct = as_tools(each for each in every if not isinstance(each, ProviderTool))
+    called = as_tools(from_code)
+    _check_wire([*direct.values(), *called.values()])
     return Offer(
         code=code[0] if code else None,
         direct={_on_wire(tool.name): tool for tool in direct.values()},
-        from_code={_on_wire(tool.name): tool for tool in as_tools(from_code).values()},
+        from_code={_on_wire(tool.name): tool for tool in called.values()},
     )
+
+
+def _check_wire(tools: Iterable[Tool]) -> None:
+    """One name on the wire is one function with one approval, whoever calls it."""
+    known: dict[str, Tool] = {}
+    for tool in tools:
+        other = known.setdefault(_on_wire(tool.name), tool)
+        if (other.func, other.approval) != (tool.func, tool.approval):
+            raise InvalidTool(
+                f"two tools are named {_on_wire(tool.name)!r} at the vendor: {other.name!r} and {tool.name!r}",
+                hint="give each its own name, tool(fn, name=…), or the very same tool to both",
+            )
 
 
 def _on_wire(name: str) -> str:
