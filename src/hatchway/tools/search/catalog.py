@@ -43,14 +43,14 @@ def entry(tool: Tool) -> Entry:
         name=tool.name,
         category=tool.name.partition(".")[0] if "." in tool.name else OWN,
         summary=summary(tool.description),
-        text=" ".join(_spelled(word) for word in words),
+        text=" ".join(spelled(word) for word in words),
         meaning=meaning(tool.name, tool.description),
     )
 
 
 def meaning(name: str, description: str) -> str:
     """Name and first words: what follows is detail, which draws all descriptions together."""
-    return f"{_spelled(name)}. {one_line(description)[:_MAX_MEANING]}"
+    return f"{spelled(name)}. {one_line(description)[:_MAX_MEANING]}"
 
 
 def summary(description: str) -> str:
@@ -106,6 +106,6 @@ class Catalog:
         raise ToolError(f"there is no tool {name!r}{meant}")
 
 
-def _spelled(text: str) -> str:
-    """`getFileInfo` and `get_file_info` have the words of "get file info"."""
+def spelled(text: str) -> str:
+    """A name in words: `getFileInfo` and `get_file_info` have the words of "get file info"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_.\-/]+", " ", text)

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from hatchway.core.errors import InvalidSetting
-from hatchway.tools.search.catalog import Entry
+from hatchway.tools.search.catalog import Entry, spelled
 from hatchway.tools.search.embedding import Embedder, embedder
 from hatchway.tools.search.settings import OFFLINE, SearchSettings
 from hatchway.tools.search.static import StaticEmbedder, common_words
+from hatchway.tools.search.wishes import Wishes
 
 _DEPTH = 40
 """How far down each list is read."""
@@ -28,8 +29,10 @@ _WORDS_WORTH = 5.0
 """What covering all of a query by rare words is worth, in standard deviations of meaning."""
 _SATURATION = 2.2
 """The most BM25 gives a word, as a multiple of the word's rarity."""
-_MATCH_WORTH = 0.6
+_MATCH_WORTH = 0.3
 """What matching words count beside the whole text, where the embedder tells both."""
+_WISH_WORTH = 0.8
+"""What a saying of a common wish counts beside the whole text."""
 _MAX_QUERY = 1000
 _MAX_TERMS = 50
 _NO_VECTOR = memoryview(b"")
@@ -60,6 +63,7 @@ class Index:
         is_static = self._embed is not None and settings.embedder == OFFLINE
         self._static = StaticEmbedder(settings.dimensions) if is_static else None
         self._tokens: list[Any] = []
+        self._wishes: Wishes | None = None
         place = ":memory:" if settings.database is None else str(settings.database)
         try:
             if settings.database is not None:
@@ -111,8 +115,10 @@ class Index:
 
         blobs = [np.frombuffer(vector, dtype=np.float32) for _, _, vector in rows]
         self._vectors = np.stack(blobs) if blobs else None
-        if self._static is not None:
+        self._wishes = None
+        if self._static is not None and blobs:
             self._tokens = self._static.tokens([meaning for _, meaning, _ in rows])
+            self._wishes = Wishes([spelled(name) for name in self._names], self._vectors)
 
     def search(self, query: str, limit: int = 8) -> list[str]:
         """The names of the tools that fit best, best first."""
@@ -158,9 +164,13 @@ class Index:
             return {}
         import numpy as np
 
-        near = np.einsum("ij,j->i", self._vectors, self._embed([query])[0])  # `@` would wake the threads of the BLAS
-        best = (-near).argsort(kind="stable")[:_DEPTH]
-        apart = (near[best] - near.mean()) / (spread := near.std() or 1.0)
+        asked = self._embed([query])[0]
+        near = np.einsum("ij,j->i", self._vectors, asked)  # `@` would wake the threads of the BLAS
+        apart = (near - near.mean()) / (spread := near.std() or 1.0)
+        if self._wishes is not None:
+            apart += _WISH_WORTH * self._wishes.heard(asked)
+        best = (-apart).argsort(kind="stable")[:_DEPTH]
+        apart = apart[best]
         if self._static is not None:
             matches = self._static.matches(query, [self._tokens[number][:_MAX_TOKENS] for number in best])
             apart += _MATCH_WORTH * (matches - matches.mean()) / spread
