@@ -221,9 +221,37 @@ def test_settings_tell_all_missing_variables_at_once(monkeypatch: pytest.MonkeyP
     assert (getattr(filled, "command", ""), getattr(filled, "args", ())) == ("sh", ("yes",))
 
 
+def test_a_server_that_is_off_needs_no_variables() -> None:
+    needing = {"command": "x", "env": {"K": "${HATCHWAY_NOT_1}"}}
+    assert McpServers({"a": {**needing, "disabled": True}, "b": {**needing, "enabled": False}}).settings == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "ours"),
+    [
+        ({"command": "x", "autoApprove": ["*"], "disabled": False}, {"command": "x"}),
+        ({"command": "x", "alwaysAllow": ["y"], "transport": "stdio", "description": "d"}, {"command": "x"}),
+        (
+            {"serverUrl": "http://e.test/mcp", "transport": "streamable-http"},
+            {"url": "http://e.test/mcp", "type": "streamable-http"},
+        ),
+        (
+            {"httpUrl": "http://e.test/mcp", "trust": True, "excludeTools": ["a"]},
+            {"url": "http://e.test/mcp", "exclude": ["a"]},
+        ),
+        ({"command": "x", "tools": ["a*"], "include": ["b*"], "enabled": True}, {"command": "x", "include": ["b*"]}),
+    ],
+)
+def test_entries_as_other_clients_write_them(entry: dict[str, Any], ours: dict[str, Any]) -> None:
+    found = McpServers({"one": entry}).settings["one"]
+    assert found == McpServers({"one": ours}).settings["one"]
+    assert found.approval == "ask"
+
+
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
+        ({"url": "http://e.test/sse", "type": "sse"}, "the SSE transport is no more, streamable HTTP is spoken here"),
         ({}, "an entry has either a command or a url"),
         ({"command": "x", "url": "https://e.test"}, "an entry has either a command or a url"),
         ({"command": "x", "arg": []}, "arg: Extra inputs are not permitted"),
@@ -237,3 +265,9 @@ def test_settings_that_are_not_valid(entry: dict[str, Any], said: str) -> None:
         McpServers({"one": entry})
     assert raised.value.message.startswith("MCP server 'one': ")
     assert said in raised.value.message
+
+
+def test_a_word_that_was_meant_is_named() -> None:
+    with pytest.raises(InvalidSetting) as raised:
+        McpServers({"one": {"command": "x", "arg": []}})
+    assert raised.value.hint == "did you mean 'args'?"

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -16,6 +17,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, Va
 
 from hatchway.core.decisions import Approval
 from hatchway.core.errors import InvalidSetting
+from hatchway.tools.mcp.other_words import in_our_words
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECTIONS = ("mcpServers", "ptc-servers", "mcp-servers", "servers")
@@ -105,7 +107,8 @@ def server_settings(
         InvalidSetting: An entry is not valid, or variables are not set; the message names all of them.
     """
     known = os.environ if environment is None else environment
-    raw = {name: entry for name, entry in entries.items() if not isinstance(entry, _Entry)}
+    entries = {name: _ours(entry) for name, entry in entries.items()}
+    raw = {name: entry for name, entry in entries.items() if not isinstance(entry, _Entry) and not _is_off(entry)}
     missing = sorted(variables_in(raw) - known.keys())
     if missing:
         raise InvalidSetting(
@@ -137,6 +140,14 @@ def load_servers(path: str | Path, environment: Mapping[str, str] | None = None)
     return server_settings(cast(dict[str, Any], section), environment)
 
 
+def _ours(entry: Any) -> Any:
+    return in_our_words(cast(Mapping[str, Any], entry)) if isinstance(entry, Mapping) else entry
+
+
+def _is_off(entry: Any) -> bool:
+    return isinstance(entry, dict) and cast(dict[str, Any], entry).get("disabled") is True
+
+
 def _checked(name: str, entry: Any) -> ServerSettings:
     if not isinstance(entry, dict) or ("command" in entry) == ("url" in entry):
         raise InvalidSetting(
@@ -144,11 +155,19 @@ def _checked(name: str, entry: Any) -> ServerSettings:
             hint='{"command": "uvx", "args": ["mcp-server-time"]} or {"url": "https://…/mcp"}',
         )
     kind = StdioSettings if "command" in entry else HttpSettings
+    if cast(dict[str, Any], entry).get("type") == "sse":
+        raise InvalidSetting(
+            f"MCP server {name!r}: the SSE transport is no more, streamable HTTP is spoken here",
+            hint='most servers speak it at another path: {"url": "https://…/mcp"}',
+        )
     try:
         return TypeAdapter(kind).validate_python(entry)
     except ValidationError as e:
         told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in e.errors())
-        raise InvalidSetting(f"MCP server {name!r}: {told}") from None
+        unknown = [str(each["loc"][0]) for each in e.errors() if each["type"] == "extra_forbidden"]
+        meant = [word for each in unknown for word in get_close_matches(each, kind.model_fields, n=1)]
+        hint = f"did you mean {' and '.join(map(repr, meant))}?" if meant else ""
+        raise InvalidSetting(f"MCP server {name!r}: {told}", hint=hint) from None
 
 
 def variables_in(part: Any) -> set[str]:
