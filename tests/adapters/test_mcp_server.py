@@ -16,7 +16,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from mcp.client.client import Client as SdkClient
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import ElicitResult, ImageContent, TextContent
+from mcp.types import AudioContent, ElicitResult, ImageContent, TextContent
 
 from hatchway import CodeMode, CodeSandbox, Tool, tool
 from hatchway.adapters.mcp_server import Hearing, McpFace, serve_http
@@ -167,6 +167,27 @@ async def test_pictures_come_as_pictures(tmp_path: Path) -> None:
         result = await client.call_tool("execute_code", {"code": code})
     assert result.content[0] == TextContent(type="text", text="a dot")
     assert result.content[1:] == [ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png")]
+
+
+@pytest.mark.parametrize("sandbox", ["monty", "process"])
+async def test_pictures_and_sound_of_tools_come_as_such(sandbox: str, tmp_path: Path) -> None:
+    picture = {"type": "image", "mime_type": "image/png", "data": b"\x89PNG\r\n\x1a\n"}
+    sound = {"type": "audio", "mime_type": "audio/wav", "data": b"RIFF"}
+
+    @tool
+    def look() -> list[Any]:
+        """What is to be seen."""
+        return ["there:", picture, {"nested": [sound]}, {**picture, "mime_type": "text/html"}]
+
+    async with served(face([look], tmp_path, sandbox)) as url, connected(url) as client:
+        result = await client.call_tool("execute_code", {"code": "look()[:3]"})
+        other = await client.call_tool("execute_code", {"code": "look()[3]"})
+    assert said(result) == '["there:", "<image/png, 8 bytes>", {"nested": ["<audio/wav, 4 bytes>"]}]'
+    assert result.content[1:] == [
+        ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png"),
+        AudioContent(type="audio", data="UklGRg==", mime_type="audio/wav"),
+    ]
+    assert [block.type for block in other.content] == ["text"]
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")

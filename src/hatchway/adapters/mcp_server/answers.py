@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcp.types import (
+    AudioContent,
     BlobResourceContents,
     CallToolResult,
     ContentBlock,
@@ -17,6 +18,7 @@ from mcp.types import (
     TextResourceContents,
 )
 
+from hatchway.adapters.mcp_server.media import taken_out
 from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import ApprovalRequired, CodeExecutionError, HatchwayError
 from hatchway.core.output import OutputBuffer
@@ -37,12 +39,13 @@ def text(said: str, *, is_error: bool = False) -> CallToolResult:
 
 def done(result: ExecutionResult, most: int = MAX_FILES) -> CallToolResult:
     """What the code printed, the value of its last expression, its pictures and files, `most` bytes of those."""
-    shown = [result.stdout.rstrip("\n"), "" if result.output is None else as_text(result.output)]
+    output, media = taken_out(result.output)
+    shown = [result.stdout.rstrip("\n"), "" if output is None else as_text(output)]
     if result.stderr.strip():
         shown.append(f"stderr:\n{result.stderr.rstrip()}")
     said = "\n".join(part for part in shown if part) or "(no output)"
-    content: list[ContentBlock] = [_text(said), *_extras((*result.images, *result.files), len(result.images), most)]
-    return CallToolResult(content=content)
+    seen = (*media, *result.images)
+    return CallToolResult(content=[_text(said), *_extras((*seen, *result.files), len(seen), most)])
 
 
 def failed(error: HatchwayError, most: int = MAX_FILES) -> CallToolResult:
@@ -83,7 +86,7 @@ def _text(said: str) -> TextContent:
 
 
 def _extras(files: Sequence[ExecFile], images: int, most: int) -> list[ContentBlock]:
-    """Files as content, the first `images` of them as pictures; none past `most` bytes in all."""
+    """Files as content, the first `images` of them as pictures or sound; none past `most` bytes in all."""
     made: list[ContentBlock] = []
     for number, file in enumerate(files):
         if file.size > most:
@@ -95,7 +98,10 @@ def _extras(files: Sequence[ExecFile], images: int, most: int) -> list[ContentBl
 
 
 def _image(image: ExecFile) -> ContentBlock:
-    return ImageContent(type="image", data=base64.b64encode(image.content).decode(), mime_type=image.mime_type)
+    data = base64.b64encode(image.content).decode()
+    if image.mime_type.startswith("audio/"):
+        return AudioContent(type="audio", data=data, mime_type=image.mime_type)
+    return ImageContent(type="image", data=data, mime_type=image.mime_type)
 
 
 def _file(file: ExecFile) -> ContentBlock:
