@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 LISTS = sys.argv[1] if len(sys.argv) > 1 else ""
 OBJECT = {"type": "object", "properties": {}}
@@ -80,6 +81,8 @@ ACTS = {
     "pid": lambda: text(str(os.getpid())),
     "huge": lambda: text("x" * 5_000_000),
     "cancelled": lambda: text(json.dumps(cancelled)),
+    "hollow": lambda: {},
+    "other_schema": lambda: text("called"),
 }
 
 
@@ -103,7 +106,11 @@ def listed() -> list[dict[str, object]]:
     if LISTS == "code":
         described = {"type": "object", "properties": {"text": {"type": "string", "description": INJECTION}}}
         return [{"name": "echo", "description": INJECTION, "inputSchema": described}]
-    return [*tools, {"name": "cancelled", "inputSchema": OBJECT}]
+    if LISTS == "long":
+        return [{"name": "x" * 5000, "inputSchema": TEXT}]
+    if LISTS == "mistaken":
+        return json.loads(Path(__file__).with_name("mistaken_tools.json").read_text(encoding="utf-8"))
+    return [*tools, {"name": "cancelled", "inputSchema": OBJECT}, {"name": "hollow", "inputSchema": OBJECT}]
 
 
 def hear() -> str:

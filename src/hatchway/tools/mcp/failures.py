@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from hatchway.core.errors import HatchwayError, ServerUnavailable
 from hatchway.tools.mcp.settings import ServerSettings, StdioSettings
@@ -42,8 +43,7 @@ def unavailable(
 
 def reason(error: BaseException) -> str:
     """The errors at the leaves of a group, each once, in one line."""
-    said = dict.fromkeys(str(each).strip() or type(each).__name__ for each in _leaves(error))
-    return "; ".join(said)
+    return "; ".join(dict.fromkeys(map(_said, _leaves(error))))
 
 
 def refusal(error: Exception) -> str:
@@ -53,6 +53,13 @@ def refusal(error: Exception) -> str:
             return f"{ASKS_BACK}: {error}"
         return f"the server refused the call: {error}"
     return reason(error)
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"its answer is not what MCP says: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error).strip() or type(error).__name__
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

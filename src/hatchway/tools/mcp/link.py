@@ -16,6 +16,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from hatchway.core.errors import ServerUnavailable
 from hatchway.tools.mcp.failures import unavailable
+from hatchway.tools.mcp.mending import mended
 from hatchway.tools.mcp.pipes import MAX_MESSAGE, Pipes
 from hatchway.tools.mcp.server_process import StartServer
 from hatchway.tools.mcp.settings import HttpSettings, ServerSettings, StdioSettings
@@ -107,7 +108,7 @@ class Link:
             case HttpSettings(url=url):
                 self.web = Web(self._settings)
                 http = await stack.enter_async_context(self.web.client())
-                return streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE)
+                return mended(streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE))
 
     async def _heard(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):

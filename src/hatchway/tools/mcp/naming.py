@@ -6,13 +6,18 @@ import builtins
 import keyword
 import re
 from collections.abc import Callable, Iterable
+from unicodedata import combining, normalize
 
 _BUILTINS = frozenset(dir(builtins))
+_MAX_NAME = 100
+"""Characters of a name; it is also a file's, and file systems refuse long ones."""
 
 
 def as_identifier(name: str) -> str:
-    """An identifier that reads like the name: `get-sum` is `get_sum`, `from` is `from_`."""
-    plain = re.sub(r"[^0-9A-Za-z_]+", "_", name).strip("_") or "tool"
+    """An identifier that reads like the name: `get-sum` is `get_sum`, `from` is `from_`, `größe` is `grosse`."""
+    letters = normalize("NFKD", name.replace("ß", "ss"))
+    letters = "".join(letter for letter in letters if not combining(letter))
+    plain = re.sub(r"[^0-9A-Za-z_]+", "_", letters)[:_MAX_NAME].strip("_") or "tool"
     plain = f"n{plain}" if plain[0].isdigit() else plain
     return f"{plain}_" if keyword.iskeyword(plain) else plain
 

@@ -12,6 +12,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
+from hatchway.tools.mcp.mending import mend
 from hatchway.tools.mcp.server_process import GRACE_SECONDS, ServerProcess, end
 
 _CHUNK = 1 << 16
@@ -113,10 +114,12 @@ class _Answers(_Stream):
         if not line.strip():
             return None
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+            message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
             self._pipes.garbage = self._pipes.garbage or line[:120].decode(errors="replace")
             return None
+        mend(message)
+        return message
 
     async def _read(self) -> None:
         try:
