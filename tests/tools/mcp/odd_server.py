@@ -110,7 +110,9 @@ def listed() -> list[dict[str, object]]:
         return [{"name": "x" * 5000, "inputSchema": TEXT}]
     if LISTS == "mistaken":
         return json.loads(Path(__file__).with_name("mistaken_tools.json").read_text(encoding="utf-8"))
-    return [*tools, {"name": "cancelled", "inputSchema": OBJECT}, {"name": "hollow", "inputSchema": OBJECT}]
+    if LISTS == "hollow":
+        return [{"name": "hollow", "inputSchema": OBJECT}]
+    return [*tools, {"name": "cancelled", "inputSchema": OBJECT}]
 
 
 def hear() -> str:

@@ -88,10 +88,11 @@ async def test_one_bad_tool_costs_no_other(transport: Any, caplog: pytest.LogCap
 
 
 async def test_answers_that_are_none_are_told_in_one_line() -> None:
-    async with McpServers({"odd": {"command": sys.executable, "args": [str(HERE / "odd_server.py")]}}) as servers:
-        tools = {tool.name: tool for tool in await servers.tools()}
+    entry = {"command": sys.executable, "args": [str(HERE / "odd_server.py"), "hollow"]}
+    async with McpServers({"odd": entry}) as servers:
+        [hollow] = await servers.tools()
         with pytest.raises(ToolError) as raised:
-            await tools["odd.hollow"].func()
+            await hollow.func()
     assert str(raised.value) == "its answer is not what MCP says: content: Field required"
 
 
