@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/broken":
+            self._send(200, b'{"half": 1')
+            return
         if "id" not in told:
             self._send(202, b"")
             return
@@ -94,6 +99,18 @@ async def test_answers_that_are_none_are_told_in_one_line() -> None:
         with pytest.raises(ToolError) as raised:
             await hollow.func()
     assert str(raised.value) == "its answer is not what MCP says: content: Field required"
+
+
+async def test_half_an_answer_is_told_in_one_line(tmp_path: Path) -> None:
+    with on_the_web() as entry:
+        config = tmp_path / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"web": {"url": entry["url"].replace("/mcp", "/broken")}}}))
+        command = [sys.executable, "-m", "hatchway", "tools", "list", "--config", str(config)]
+        run = partial(subprocess.run, command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        done = await asyncio.to_thread(run)
+    told = [line for line in done.stderr.splitlines() if not line.startswith("waiting for")]
+    assert told[0].endswith("/broken) cannot be reached: Failed to parse JSON response")
+    assert len(told) == 2, "why, and what to do"
 
 
 def test_names_as_files_and_functions() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -51,7 +52,7 @@ def refusal(error: Exception) -> str:
     if isinstance(error, MCPError):
         if "not supported" in str(error) and ("licitation" in str(error) or "ampling" in str(error)):
             return f"{ASKS_BACK}: {error}"
-        return f"the server refused the call: {error}"
+        return f"the server refused the call: {_said(error)}"
     return reason(error)
 
 
@@ -59,7 +60,8 @@ def _said(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"its answer is not what MCP says: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error).strip() or type(error).__name__
+    said = re.sub(r": \d+ validation errors? for .*", "", str(error), flags=re.S).strip()  # pydantic's, for developers
+    return said or type(error).__name__
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -22,6 +23,8 @@ from hatchway.tools.mcp.server_process import StartServer
 from hatchway.tools.mcp.settings import HttpSettings, ServerSettings, StdioSettings
 from hatchway.tools.mcp.web import Web
 
+logging.getLogger("mcp").addHandler(logging.NullHandler())
+"""The SDK logs with tracebacks what our errors say; without a handler of its own that lands on people's screens."""
 _OURSELVES = Implementation(name="hatchway", version="0.1.0")
 _LISTEN_AGAIN_SECONDS = 5.0
 """Between two tries to hear of changes, where a server hangs up on those who listen."""
