@@ -25,7 +25,7 @@ _DEPTH = 40
 """How far down each list is read."""
 _MAX_TOKENS = 60
 """Of a tool's meaning, that are looked at one by one."""
-_WORDS_WORTH = 5.0
+_WORDS_WORTH = 3.0
 """What covering all of a query by rare words is worth, in standard deviations of meaning."""
 _SATURATION = 2.2
 """The most BM25 gives a word, as a multiple of the word's rarity."""
