@@ -52,6 +52,8 @@ def test_never_overwritten_silently(tmp_path: Path) -> None:
         ("x", "c", "1 +", "the code cannot be saved: invalid syntax"),
         ("x", "c", "y = 1", "the code defines neither a function `run` nor one named 'x'"),
         ("x", "c", "def run(): pass", "a saved tool says what it does"),
+        ("x", "c", "def run(a, a):\n    'Two.'", "the code cannot be saved: duplicate argument 'a'"),
+        ("x", "c", "await f()\ndef run():\n    'x'", "the code cannot be saved: 'await' outside function"),
         ("x", "c", "(" * 50_000, "the code cannot be saved"),
     ],
 )
@@ -60,6 +62,36 @@ def test_what_cannot_be_saved(name: str, category: str, code: str, said: str, tm
         save_tool(name, code, category, root=tmp_path)
     assert said in raised.value.message
     assert not list(tmp_path.rglob("*.py"))
+
+
+@pytest.mark.anyio
+async def test_types_and_defaults_of_the_code_itself(tmp_path: Path) -> None:
+    code = """
+from dataclasses import dataclass
+from typing import Any
+
+try:
+    LIMIT = 2
+except ImportError:
+    LIMIT = 0
+
+@dataclass
+class Point:
+    x: int = 1
+
+async def run(point: Point = Point(3), /, *, times: int = LIMIT, more: Any = [n for n in range(LIMIT)]) -> list[int]:
+    'Repeat a point.'
+    return [point.x] * times + more
+"""
+    line = save_tool("repeat", code, "maths", root=tmp_path)
+    api = (tmp_path / "gentools" / "maths" / "repeat" / "api.py").read_text()
+    assert (
+        "from .impl import Any\nfrom .impl import LIMIT\nfrom .impl import Point\nfrom .impl import run as _impl" in api
+    )
+    sandbox = ProcessSandbox(file_mounts=[(tmp_path / "gentools", "gentools")])
+    told = "from typing import get_type_hints\n[await run(), sorted(get_type_hints(run))]"
+    async with sandbox, CodeMode(sandbox) as mode:
+        assert (await mode.run(f"{line}\n{told}")).output == [[3, 3, 0, 1], ["more", "point", "return", "times"]]
 
 
 def test_nothing_of_it_runs_here(tmp_path: Path) -> None:

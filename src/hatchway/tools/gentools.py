@@ -10,6 +10,7 @@ import os
 import re
 from copy import copy
 from pathlib import Path
+from symtable import symtable
 
 from hatchway.core.errors import ToolError
 from hatchway.tools.functions import Tool
@@ -61,7 +62,7 @@ def save_tool(
     (folder.parent / "__init__.py").touch()
     (folder.parent.parent / "__init__.py").touch()
     _write(folder / "impl.py", code if code.endswith("\n") else f"{code}\n")
-    _write(folder / "api.py", _api(run, said, version))
+    _write(folder / "api.py", _api(run, said, version, _used(run, code)))
     _write(folder / "__init__.py", f'from .api import VERSION, {run.name}\n\n__all__ = ["VERSION", "{run.name}"]\n')
     return f"from {FOLDER}.{category}.{name} import {run.name}"
 
@@ -86,6 +87,9 @@ def _function(name: str, code: str) -> Function:
         raise ToolError(f"the code of a tool has at most {_MAX_BYTES} characters")
     try:
         body = ast.parse(code).body
+        compile(
+            code, "<tool>", "exec", dont_inherit=True
+        )  # what parses need not be a module: `await`, two parameters `a`
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         raise ToolError(f"the code cannot be saved: {e}") from None
     found = {node.name: node for node in body if isinstance(node, Function)}
@@ -112,7 +116,16 @@ def _keep(folder: Path, version: int) -> None:
         _write(kept / file, (folder / file).read_text(encoding="utf-8"))
 
 
-def _api(run: Function, said: str, version: int) -> str:
+def _used(run: Function, code: str) -> list[str]:
+    """The names of the code that the function's head needs: types of its annotations, constants of its defaults."""
+    parts = [part for part in (run.args, run.returns) if part is not None]
+    named = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    known = symtable(code, "<tool>", "exec").get_symbols()
+    bound = {each.get_name() for each in known if each.is_assigned() or each.is_imported()}
+    return sorted(named & bound)
+
+
+def _api(run: Function, said: str, version: int, used: list[str]) -> str:
     """The interface: the function's own head, its docstring, and a call of what implements it."""
     is_async = isinstance(run, ast.AsyncFunctionDef)
     called = ast.Call(ast.Name("_impl"), *_passed_on(run.args))
@@ -120,7 +133,8 @@ def _api(run: Function, said: str, version: int) -> str:
     head = copy(run)  # with whatever fields this Python's functions have
     head.body, head.decorator_list = [ast.Expr(ast.Constant(said)), ast.Return(value)], []
     text = ast.unparse(ast.fix_missing_locations(head))
-    imports = f"from __future__ import annotations\n\nfrom .impl import {run.name} as _impl"
+    needed = "".join(f"from .impl import {name}\n" for name in used)
+    imports = f"from __future__ import annotations\n\n{needed}from .impl import {run.name} as _impl"
     return f"{imports}\n\nVERSION = {version}\n\n\n{text}\n"
 
 
