@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hatchway import CodeMode, Rule
-from hatchway.core.errors import ToolError
+from hatchway import CodeMode, Rule, Tool
+from hatchway.core.errors import CodeRuntimeError, ToolError
+from hatchway.sandboxes.jail import JailSandbox
 from hatchway.sandboxes.process import ProcessSandbox
 from hatchway.tools.gentools import save_tool, save_tool_tool
 
@@ -92,6 +94,30 @@ async def run(point: Point = Point(3), /, *, times: int = LIMIT, more: Any = [n 
     told = "from typing import get_type_hints\n[await run(), sorted(get_type_hints(run))]"
     async with sandbox, CodeMode(sandbox) as mode:
         assert (await mode.run(f"{line}\n{told}")).output == [[3, 3, 0, 1], ["more", "point", "return", "times"]]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("backend", [ProcessSandbox, JailSandbox])
+async def test_its_code_calls_the_tools_of_the_action(backend: Any, tmp_path: Path) -> None:
+    if backend.probe().state != "usable":
+        pytest.skip(backend.probe().reason)
+    code = "def each(names):\n    return [shop.price(name) for name in names]\n"
+    code += "def run(names: list[str]) -> float:\n    'What they cost.'\n    return sum(each(names)) + fee()\n"
+    line = save_tool("cost", code, "shop", root=tmp_path)
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    price = Tool(name="shop.price", parameters=schema, func=lambda name: len(name))
+    sandbox = backend(file_mounts=[(tmp_path / "gentools", "gentools")])
+
+    def fee() -> int:
+        return 10
+
+    async with sandbox, CodeMode(sandbox, tools=[price, fee]) as mode, mode.session() as session:
+        assert (await session.run(f"{line}\nrun(['ab', 'c'])")).output == 13
+        assert (await session.run("run(['abc'])")).output == 13
+        assert (await session.run("fee = lambda: 0\nrun(['abc'])")).output == 3
+    async with backend(file_mounts=[(tmp_path / "gentools", "gentools")]) as bare, CodeMode(bare) as mode:
+        with pytest.raises(CodeRuntimeError, match="name 'shop' is not defined"):
+            await mode.run(f"{line}\nrun(['ab'])")
 
 
 def test_nothing_of_it_runs_here(tmp_path: Path) -> None:

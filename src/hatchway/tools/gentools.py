@@ -6,11 +6,13 @@ The code is parsed here and never run: it runs where it ran before, in a sandbox
 from __future__ import annotations
 
 import ast
+import builtins
 import os
 import re
 from copy import copy
+from importlib.resources import files
 from pathlib import Path
-from symtable import symtable
+from symtable import SymbolTable, symtable
 
 from hatchway.core.errors import ToolError
 from hatchway.tools.functions import Tool
@@ -62,7 +64,7 @@ def save_tool(
     (folder.parent / "__init__.py").touch()
     (folder.parent.parent / "__init__.py").touch()
     _write(folder / "impl.py", code if code.endswith("\n") else f"{code}\n")
-    _write(folder / "api.py", _api(run, said, version, _used(run, code)))
+    _write(folder / "api.py", _api(run, said, version, code))
     _write(folder / "__init__.py", f'from .api import VERSION, {run.name}\n\n__all__ = ["VERSION", "{run.name}"]\n')
     return f"from {FOLDER}.{category}.{name} import {run.name}"
 
@@ -116,26 +118,51 @@ def _keep(folder: Path, version: int) -> None:
         _write(kept / file, (folder / file).read_text(encoding="utf-8"))
 
 
-def _used(run: Function, code: str) -> list[str]:
+def _bound(table: SymbolTable) -> set[str]:
+    return {each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()}
+
+
+def _used(run: Function, table: SymbolTable) -> list[str]:
     """The names of the code that the function's head needs: types of its annotations, constants of its defaults."""
     parts = [part for part in (run.args, run.returns) if part is not None]
     named = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
-    known = symtable(code, "<tool>", "exec").get_symbols()
-    bound = {each.get_name() for each in known if each.is_assigned() or each.is_imported()}
-    return sorted(named & bound)
+    return sorted(named & _bound(table))
 
 
-def _api(run: Function, said: str, version: int, used: list[str]) -> str:
+def _borrowed(table: SymbolTable) -> list[str]:
+    """The names the code takes from outside, which are those of tools: a module has none of the action's globals."""
+    tables, wanted = [table], set[str]()
+    while tables:
+        part = tables.pop()
+        tables += part.get_children()
+        wanted |= {each.get_name() for each in part.get_symbols() if each.is_global() and each.is_referenced()}
+    return sorted(wanted - _bound(table) - set(dir(builtins)))
+
+
+def _api(run: Function, said: str, version: int, code: str) -> str:
     """The interface: the function's own head, its docstring, and a call of what implements it."""
+    table = symtable(code, "<tool>", "exec")
     is_async = isinstance(run, ast.AsyncFunctionDef)
     called = ast.Call(ast.Name("_impl"), *_passed_on(run.args))
     value = ast.Await(called) if is_async else called
     head = copy(run)  # with whatever fields this Python's functions have
-    head.body, head.decorator_list = [ast.Expr(ast.Constant(said)), ast.Return(value)], []
+    borrowed = _borrowed(table)
+    lend = [ast.Expr(ast.Call(ast.Name("_lend"), [], []))] if borrowed else []
+    head.body, head.decorator_list = [ast.Expr(ast.Constant(said)), *lend, ast.Return(value)], []
     text = ast.unparse(ast.fix_missing_locations(head))
-    needed = "".join(f"from .impl import {name}\n" for name in used)
+    needed = "".join(f"from .impl import {name}\n" for name in _used(run, table))
     imports = f"from __future__ import annotations\n\n{needed}from .impl import {run.name} as _impl"
-    return f"{imports}\n\nVERSION = {version}\n\n\n{text}\n"
+    return f"{imports}\n\nVERSION = {version}\n\n\n{text}\n{_lending(borrowed)}"
+
+
+def _lending(names: list[str]) -> str:
+    """The part of an interface that lends the code the tools of the action; at each call, for they are its own."""
+    if not names:
+        return ""
+    text = files("hatchway.tools").joinpath("lending_module.py").read_text(encoding="utf-8")
+    return "\n\n" + text[text.index("def lend") :].replace("def lend", "def _lend").replace(
+        "_NAMES", repr(tuple(names))
+    )
 
 
 def _passed_on(args: ast.arguments) -> tuple[list[ast.expr], list[ast.keyword]]:
