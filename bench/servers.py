@@ -33,8 +33,9 @@ the same calls made by the SDK's own client, each with a server process of its o
 on the machine as it is. CPU is that of host, guest and server together and decides. Generating is CPU beyond the list
 of the server, from that to files on disk. Search is over 1,000 tools, the index warm. Tokens are characters / 4.
 hit@3 is over {queries} queries that were written without looking at scores (`queries.json`), against {tools} tools of
-real servers: {names}. Their kinds (files, versions, time, web) are common ones, which the table of wishes knows; for
-uncommon ones it is over {others} queries for invented tools of other kinds (`uncommon.json`)."""
+real servers: {names}. Their kinds (files, versions, time, web) are common ones, which the table of wishes
+knows; for uncommon ones it is over {others} queries for invented tools of other kinds, which the table leaves out and by
+which the search was tuned (`uncommon.json`)."""
 
 
 def report(*, quick: bool) -> Section:
