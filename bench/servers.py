@@ -34,8 +34,8 @@ on the machine as it is. CPU is that of host, guest and server together and deci
 of the server, from that to files on disk. Search is over 1,000 tools, the index warm. Tokens are characters / 4.
 hit@3 is over {queries} queries that were written without looking at scores (`queries.json`), against {tools} tools of
 real servers: {names}. Their kinds (files, versions, time, web) are common ones, which the table of wishes
-knows; for uncommon ones it is over {others} queries for invented tools of other kinds, which the table leaves out and by
-which the search was tuned (`uncommon.json`)."""
+knows; for uncommon ones it is over {others} queries for invented tools of kinds it mostly leaves out, by which the
+search was tuned (`uncommon.json`)."""
 
 
 def report(*, quick: bool) -> Section:
