@@ -359,11 +359,11 @@ async def test_code_with_lone_surrogates_is_not_the_end() -> None:
 
 @linux
 async def test_a_spawner_that_dies_is_an_error_of_the_executor_once() -> None:
-    from hatchway.sandboxes.process.spawner import running_spawner, this_python
+    from hatchway.sandboxes.process.program import starter
+    from hatchway.sandboxes.process.spawners import Spawners
 
     await run("1")
-    spawner = running_spawner(this_python())
-    assert spawner is not None
+    spawner = Spawners().get(starter())
     seen: list[str] = []
     context = InvocationContext(on_output=lambda _, text: seen.append(text))
     code = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)"

@@ -26,7 +26,8 @@ from hatchway.core.limits import MIB, Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.process import ProcessSandbox
-from hatchway.sandboxes.process.spawner import spawner_for, this_python
+from hatchway.sandboxes.process.python import this_python
+from hatchway.sandboxes.process.spawners import Spawners
 from hatchway.testing.conformance.drive import failure, next_call, run, started
 
 pytestmark = pytest.mark.anyio
@@ -347,7 +348,7 @@ async def test_the_spawners_death_ends_what_runs_and_not_what_comes(tmp_path: Pa
 async def _killed_spawner(sandbox: ProcessSandbox) -> None:
     async with started(sandbox, "ping()", ["ping"]) as execution:
         await next_call(execution)
-        os.kill(spawner_for(this_python()).pid, signal.SIGKILL)
+        os.kill(Spawners().get(this_python()).pid, signal.SIGKILL)
         with pytest.raises(SandboxCrashed, match="the process that supervises the code died"):
             await _end_of(execution)
     assert (await run(sandbox, "1 + 1")).output == 2

@@ -23,7 +23,8 @@ from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.landlock_checks import check_landlock, check_path_rules, check_reachable, check_shown
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
 from hatchway.sandboxes.process.guest import SupervisedProcess
-from hatchway.sandboxes.process.spawner import Python, Spawner
+from hatchway.sandboxes.process.python import Python
+from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.sandboxes.shown_files import link, show_input
 from hatchway.sandboxes.starting import started, to_the_end
 

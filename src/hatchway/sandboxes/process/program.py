@@ -7,12 +7,15 @@ import atexit
 import json
 import os
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
-from hatchway.sandboxes.process.spawner import Spawner, running_spawner, send_with_fds, spawner_for, this_python
+from hatchway.sandboxes.process.python import Python
+from hatchway.sandboxes.process.spawner import Spawner, send_with_fds
+from hatchway.sandboxes.process.spawners import Spawners
 from hatchway.sandboxes.process.supervised import DEAF_SECONDS, STUCK_SECONDS, death_of
 
 MOST_IDLE = 4
@@ -139,6 +142,8 @@ class ProgramSupervisor:
 
 
 _idle: list[ProgramSupervisor] = []
+_spawners = Spawners()
+"""Never given back: executors are values that nobody closes, and one process for all of them waits for the next."""
 
 
 async def program_supervisor() -> ProgramSupervisor:
@@ -160,7 +165,8 @@ async def program_supervisor() -> ProgramSupervisor:
 
 
 async def _made() -> ProgramSupervisor:
-    spawner = running_spawner(this_python()) or await asyncio.to_thread(spawner_for, this_python())
+    python = starter()
+    spawner = _spawners.running(python) or await asyncio.to_thread(_spawners.get, python)
     try:
         made = ProgramSupervisor(spawner)
     except OSError as e:
@@ -174,6 +180,11 @@ async def _made() -> ProgramSupervisor:
             raise SandboxCrashed("the process that starts programs died", hint="run it again") from e
         raise
     return made
+
+
+def starter() -> Python:
+    """What starts programs: without a guest, and the same whatever the user's key is, so that there is one."""
+    return Python(sys.executable, has_site=False, has_guest=False, hash_seed=0)
 
 
 def _taken() -> ProgramSupervisor | None:

@@ -30,8 +30,9 @@ from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.probing import added, probed
 from hatchway.sandboxes.process.files import Files
 from hatchway.sandboxes.process.guest import SupervisedProcess
+from hatchway.sandboxes.process.python import Python, this_python
 from hatchway.sandboxes.process.side_channel import SideChannel
-from hatchway.sandboxes.process.spawner import Python, running_spawner, spawner_for, this_python
+from hatchway.sandboxes.process.spawners import Spawners
 from hatchway.sandboxes.shown_files import PLACES
 
 UNSEALED = "unsealed: the code can do whatever this user can do"
@@ -98,6 +99,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         )
         self._ipython, self._site_folders = ipython, already
         self._env = dict(env or {})
+        self._spawners = Spawners()
         self._spares: list[SupervisedProcess] = []
         self._refill: asyncio.Task[None] | None = None
         self._processes: set[SupervisedProcess] = set()
@@ -116,6 +118,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         for process in tuple(self._processes):
             await process.discard()
         self._processes.clear()
+        await asyncio.to_thread(self._spawners.give_back)
 
     @classmethod
     def probe(cls) -> Availability:
@@ -170,7 +173,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
             pass  # the next execution tries again, and tells
 
     async def _make(self, python: Python) -> SupervisedProcess:
-        spawner = running_spawner(python) or await asyncio.to_thread(spawner_for, python)
+        spawner = self._spawners.running(python) or await asyncio.to_thread(self._spawners.get, python)
         process, folder = SupervisedProcess(spawner), self._files.make_folder()
         try:
             if self._files.is_any:

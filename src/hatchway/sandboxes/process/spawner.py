@@ -1,70 +1,28 @@
-"""The host's end of a spawner: one per interpreter and host process, started when first needed."""
+"""The host's end of a spawner: the process that forks guests."""
 
 from __future__ import annotations
 
 import array
 import asyncio
-import atexit
 import json
 import os
 import socket
 import subprocess
-import sys
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from hatchway.core.errors import SandboxUnavailable
-from hatchway.core.signing import default_hash_seed
+from hatchway.sandboxes.process.python import START_SECONDS, Python
 from hatchway.transports.stdio import GUEST
 
 INSIDE = Path(__file__).parent / "inside" / "__main__.py"
-START_SECONDS = 30.0
-"""How long an interpreter may take to load what guests need."""
 HINT = "give a Python of at least 3.9: ProcessSandbox(python='/usr/bin/python3')"
 RETRY_SECONDS = 0.002
 """Between two attempts to ask a spawner whose socket is full."""
 CLEAN_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 """Not for the code, which never sees it: an arena per thread would eat the address space a limit grants."""
-
-
-@dataclass(frozen=True, slots=True)
-class Python:
-    """An interpreter and how it is started."""
-
-    executable: str
-    has_site: bool
-    """Its site-packages are importable."""
-    has_guest: bool = True
-    """It loads the guest; without, it only starts programs."""
-    hash_seed: int = field(default_factory=default_hash_seed)
-    """Of every guest, so that sets of text come in the same order when an action is run again."""
-
-    @property
-    def argv(self) -> list[str]:
-        """The command that starts it. Not isolated (`-I`), which would not read the hash seed; there is no other
-        variable to read, and the folder of the script is taken off the path by the script."""
-        return [self.executable, "-s"] if self.has_site else [self.executable, "-s", "-S"]
-
-    @property
-    def version(self) -> str:
-        """The version recordings depend on, as `"3.12"`: between patch versions they can change."""
-        return "{}.{}".format(*sys.version_info[:2]) if self.executable == sys.executable else _asked(self.executable)
-
-
-@cache
-def _asked(executable: str) -> str:
-    """The version of an interpreter; its path, where it does not say: it will be told that it does not start."""
-    command = [executable, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return executable
-    return done.stdout.strip()
 
 
 class Spawner:
@@ -208,39 +166,3 @@ def _wait_until_ready(process: subprocess.Popen[bytes], ours: socket.socket) -> 
             process.kill()
             process.wait()
             raise OSError(f"it was not ready after {START_SECONDS:g} s") from None
-
-
-_spawners: dict[Python, Spawner] = {}
-_starting = threading.Lock()
-
-
-def running_spawner(python: Python) -> Spawner | None:
-    """The spawner of an interpreter, if there is one."""
-    known = _spawners.get(python)
-    return known if known is not None and known.is_alive else None
-
-
-def spawner_for(python: Python) -> Spawner:
-    """The spawner of an interpreter; a new one if there is none or it died. Blocks for some milliseconds then.
-
-    Raises:
-        SandboxUnavailable: The interpreter cannot be started.
-    """
-    with _starting:
-        known = _spawners.get(python)
-        if known is None or not known.is_alive:
-            if known is not None:
-                known.close()
-            known = _spawners[python] = Spawner(python)
-        return known
-
-
-def this_python() -> Python:
-    """The interpreter of the host, without its site-packages."""
-    return Python(sys.executable, has_site=False)
-
-
-@atexit.register
-def _close_all() -> None:
-    while _spawners:
-        _spawners.popitem()[1].close()
