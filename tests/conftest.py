@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import time
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -11,10 +12,49 @@ import pytest
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.sandboxes.jail import JailSandbox
+from hatchway.sandboxes.process.inside.tree import children
 from hatchway.testing.postgres import Postgres, postgres_server
 
 WEB: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "web" / "server.py"))
 SHARING: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "engine" / "sharing.py"))
+
+
+DYING_SECONDS = 3.0
+"""How long a process that was told to end may take on a busy machine."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Fails the last test of a file that leaves a process behind: set up first, it comes last, when all was closed.
+
+    Not each test by itself: a sandbox that a whole file shares starts workers when it needs them, and keeps them.
+    """
+    before = set(children(os.getpid()))
+    yield
+    deadline = time.monotonic() + DYING_SECONDS
+    while (left := _strangers(before)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not left, f"a test of this file left processes behind: {left}"
+
+
+def _strangers(before: set[int]) -> dict[int, str]:
+    """The children that were not there before, with their command lines."""
+    new = {pid: _command(pid) for pid in set(children(os.getpid())) - before}
+    return {pid: " ".join(command) for pid, command in new.items() if command and not _is_kept(command)}
+
+
+def _command(pid: int) -> list[str]:
+    """Empty for a process that is gone or waits to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def _is_kept(command: list[str]) -> bool:
+    """Whether it outlives a test on purpose: the database of the whole run, and what starts programs of executors."""
+    is_starter = command[-1] == "" and command[-3].endswith("process/inside/__main__.py")
+    return Path(command[0]).name == "postgres" or is_starter
 
 
 @pytest.fixture
