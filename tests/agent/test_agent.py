@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -304,3 +306,15 @@ async def test_two_turns_at_once_are_refused(tmp_path: Path) -> None:
             await anext(agent.stream("b"))
         await stream.aclose()
     assert agent.messages[-1].parts[0].outcome == "interrupted"
+
+
+def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pydantic_ai'] = None\nfrom hatchway import HatchwayError\n"
+        "try: from hatchway.agent import Agent\nexcept HatchwayError as e: print(e)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (ran.stderr, ran.stdout) == (
+        "",
+        "Pydantic AI, which speaks with models, is not installed\npip install 'hatchway[agent]'\n",
+    )

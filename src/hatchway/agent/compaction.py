@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hatchway.agent.desk import Emit
 from hatchway.agent.history import History
 from hatchway.agent.models import (
     ModelContextWindowExceededError,
@@ -19,7 +18,8 @@ from hatchway.agent.models import (
 )
 from hatchway.agent.replies import Replies
 from hatchway.agent.usage import Usage
-from hatchway.core.events import Compacted
+from hatchway.core.events import Compacted, Emit
+from hatchway.mode.replies import reply_text
 
 CONTEXT_TOKENS = 128_000
 """Taken for a model of which nothing is known."""
@@ -90,7 +90,7 @@ class Compaction:
                 pass
             reply = stream.get()
         usage.count(reply)
-        return "".join(part.content for part in reply.parts if isinstance(part, TextPart)) or _cut(told, LONGEST_QUOTE)
+        return reply_text(reply) or _cut(told, LONGEST_QUOTE)
 
 
 def tokens_of(messages: Sequence[ModelMessage]) -> int:

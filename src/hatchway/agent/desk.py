@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, NotRun, Ran, Settlement
-from hatchway.core.events import AgentEvent, ApprovalRequest
+from hatchway.core.events import ApprovalRequest, Emit
 
 if TYPE_CHECKING:
     from hatchway.agent.permissions import PermissionManager
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 0.25
 """How long code may go on after a person's no, so that code which just ends keeps its session."""
 REJECTED = "the user said no"
-Emit = Callable[[AgentEvent], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

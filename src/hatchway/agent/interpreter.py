@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from hatchway.agent.desk import GRACE_SECONDS, ActionGate, Emit
+from hatchway.agent.desk import GRACE_SECONDS, ActionGate
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, Deny, Settlement
 from hatchway.core.errors import (
@@ -18,7 +18,7 @@ from hatchway.core.errors import (
     SandboxUnavailable,
     TransportError,
 )
-from hatchway.core.events import AgentEvent, RunResumed, RunStarted
+from hatchway.core.events import AgentEvent, Emit, RunResumed, RunStarted
 from hatchway.core.results import ExecutionResult
 from hatchway.mode.mode import CodeMode
 from hatchway.mode.session import ModeSession

@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hatchway.agent.desk import Emit
 from hatchway.agent.models import (
     Model,
     ModelAPIError,
@@ -21,16 +20,11 @@ from hatchway.agent.models import (
     ModelServerError,
     ModelSettings,
     ModelUnavailableError,
-    PartDeltaEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
-    ThinkingPart,
-    ThinkingPartDelta,
     ToolDefinition,
     model_request_stream,
 )
-from hatchway.core.events import Response, ResponseChunk, Retrying, Thoughts, ThoughtsChunk
+from hatchway.core.events import Emit, Retrying
+from hatchway.mode.replies import read_reply, tell_reply
 
 MOST_ATTEMPTS = 6
 """How often a model is asked for one reply."""
@@ -72,7 +66,7 @@ class Replies:
                 self.emit(Retrying(reason, seconds, agent_id=self.agent_id))
                 await asyncio.sleep(seconds)
             else:
-                self._tell(reply)
+                tell_reply(reply, self.emit, agent_id=self.agent_id)
                 return reply
         raise AssertionError("the last attempt returns or raises")
 
@@ -89,30 +83,10 @@ class Replies:
             self.model, messages, model_settings=self.settings, model_request_parameters=parameters
         ) as stream:
             try:
-                async for event in stream:
-                    match event:
-                        case PartStartEvent(part=TextPart(content=text)) if text:
-                            self.emit(ResponseChunk(text, agent_id=self.agent_id))
-                        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
-                            self.emit(ResponseChunk(text, agent_id=self.agent_id))
-                        case PartStartEvent(part=ThinkingPart(content=text)) if text:
-                            self.emit(ThoughtsChunk(text, agent_id=self.agent_id))
-                        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)) if text:
-                            self.emit(ThoughtsChunk(text, agent_id=self.agent_id))
-                        case _:
-                            pass
+                return await read_reply(stream, self.emit, agent_id=self.agent_id)
             except asyncio.CancelledError:
                 self.partial = stream.get()
                 raise
-            return stream.get()
-
-    def _tell(self, reply: ModelResponse) -> None:
-        thoughts = "".join(part.content for part in reply.parts if isinstance(part, ThinkingPart))
-        text = "".join(part.content for part in reply.parts if isinstance(part, TextPart))
-        if thoughts:
-            self.emit(Thoughts(thoughts, agent_id=self.agent_id))
-        if text:
-            self.emit(Response(text, agent_id=self.agent_id))
 
 
 def passing_failure(error: Exception) -> str | None:

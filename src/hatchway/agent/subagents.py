@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hatchway.agent.desk import Desk, Refused
-from hatchway.agent.models import ModelResponse, TextPart, ToolCallPart, ToolDefinition, ToolReturnPart
+from hatchway.agent.models import ModelResponse, ToolCallPart, ToolDefinition, ToolReturnPart
 from hatchway.agent.told import failure_told, refusal_told
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Edit
 from hatchway.core.errors import HatchwayError, ToolError
+from hatchway.mode.replies import reply_text
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
@@ -113,7 +114,7 @@ def _answer(child: Agent) -> str:
     last = child.messages[-1] if child.messages else None
     if not isinstance(last, ModelResponse):
         return "The subagent did not come to an answer: it reached its limit, or the user stopped it."
-    text = "".join(part.content for part in last.parts if isinstance(part, TextPart))
+    text = reply_text(last)
     return text or "The subagent ended without a word."
 
 

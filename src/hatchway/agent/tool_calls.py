@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from hatchway.agent.desk import ActionGate, Answer, Desk, Emit, Refused
+from hatchway.agent.desk import ActionGate, Answer, Desk, Refused
 from hatchway.agent.interpreter import ActionEnd, Interpreter
 from hatchway.agent.json_tools import JsonTool, JsonTools
 from hatchway.agent.large_results import LargeResults
@@ -15,7 +15,7 @@ from hatchway.agent.told import action_told, as_text, failure_told, refusal_told
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Allow, Edit, NotRun, Ran
 from hatchway.core.errors import ToolError
-from hatchway.core.events import CallFailed, ToolOutput
+from hatchway.core.events import CallFailed, Emit, ToolOutput
 from hatchway.mode.session import ModeSession
 
 CODE_TOOL = "execute_code"

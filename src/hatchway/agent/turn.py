@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hatchway.agent.compaction import Compaction
-from hatchway.agent.desk import Emit
 from hatchway.agent.history import History
 from hatchway.agent.models import (
     ModelRequest,
@@ -21,7 +20,7 @@ from hatchway.agent.models import (
 )
 from hatchway.agent.replies import Replies
 from hatchway.agent.usage import Usage
-from hatchway.core.events import Cancelled
+from hatchway.core.events import Cancelled, Emit
 
 NOT_RUN = "not run: the turn had reached its limit of tool rounds"
 CANCELLED = "cancelled by the user"

@@ -26,39 +26,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, Deny, Edit, NotRun, Ran, Settlement, as_settlement
+from hatchway.core.filled import filled_at_once
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hatchway.core.results import Display, ExecFile, ExecutionResult
-
-T = TypeVar("T")
-
-
-def _filled_at_once(cls: type[T]) -> type[T]:
-    """Give a frozen dataclass an `__init__` that fills `__dict__` directly.
-
-    Three events tell of every call, and the setter a frozen class goes through for each field is half their cost.
-    """
-    before, after, lines = ["self"], ["*"], list[str]()
-    names: dict[str, Any] = {}
-    for each in fields(cls):  # pyright: ignore[reportArgumentType]  # only dataclasses come here
-        names[f"_{each.name}"] = each.default_factory if each.default is MISSING else each.default
-        is_made = each.default_factory is not MISSING
-        is_required = each.default is MISSING and not is_made
-        (after if each.kw_only else before).append(each.name if is_required else f"{each.name}=_{each.name}")
-        value = f"_{each.name}() if {each.name} is _{each.name} else {each.name}" if is_made else each.name
-        lines.append(f"    filled[{each.name!r}] = {value}")
-    head = ", ".join([*before, *(after if len(after) > 1 else ())])
-    exec(f"def __init__({head}):\n    filled = self.__dict__\n" + "\n".join(lines), names)  # names of our own fields
-    cls.__init__ = names["__init__"]
-    return cls
 
 
 @dataclass(frozen=True)
@@ -71,6 +50,10 @@ class AgentEvent:
     """The run this is a fact of."""
     at: float = field(default_factory=time.time, kw_only=True)
     """Seconds since the epoch."""
+
+
+Emit = Callable[[AgentEvent], None]
+"""Sees each event as it happens."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +80,7 @@ class CodeExecutionDisplay(AgentEvent):
     display: Display
 
 
-@_filled_at_once
+@filled_at_once
 @dataclass(frozen=True)
 class CallStarted(AgentEvent):
     """A call passed the gate and its tool begins."""
@@ -105,7 +88,7 @@ class CallStarted(AgentEvent):
     call: FunctionCall
 
 
-@_filled_at_once
+@filled_at_once
 @dataclass(frozen=True)
 class CallDecided(AgentEvent):
     """Somebody decided about a call."""
@@ -174,7 +157,7 @@ class ApprovalRequest(AgentEvent):
         return not isinstance(await self.settlement(), Deny)
 
 
-@_filled_at_once
+@filled_at_once
 @dataclass(frozen=True)
 class ToolOutput(AgentEvent):
     """A tool returned."""

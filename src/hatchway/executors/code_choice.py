@@ -7,9 +7,9 @@ from typing import Any
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.executors.executor import CodeExecutor
-from hatchway.executors.models import Model, ModelSettings
 from hatchway.executors.sandbox import SandboxCodeExecutor
 from hatchway.mode.code_places import code_tool
+from hatchway.mode.models import Model, ModelSettings
 from hatchway.mode.sandbox_code import sandbox_code
 from hatchway.mode.vendor_code import VendorCode, VendorModel, VendorTurns
 from hatchway.tools.functions import Tool

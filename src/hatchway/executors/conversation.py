@@ -6,8 +6,8 @@ import uuid
 from dataclasses import dataclass, field
 
 from hatchway.core.results import ExecFile
-from hatchway.executors.models import ModelMessage, RequestUsage
 from hatchway.executors.parts import CodeExecutionResultPart, ExecutableCodePart
+from hatchway.mode.models import ModelMessage, RequestUsage
 
 Part = ExecutableCodePart | CodeExecutionResultPart
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from hatchway.core.results import ExecFile
 from hatchway.executors.attempts import Executed
 from hatchway.executors.code_blocks import code_blocks, fenced
-from hatchway.executors.models import (
+from hatchway.executors.parts import ExecutableCodePart, Outcome
+from hatchway.mode.models import (
     BinaryContent,
     ModelRequestPart,
     ModelResponse,
@@ -19,7 +20,6 @@ from hatchway.executors.models import (
     UserContent,
     UserPromptPart,
 )
-from hatchway.executors.parts import ExecutableCodePart, Outcome
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """Pictures a model may be shown."""

@@ -8,14 +8,14 @@ from types import TracebackType
 from typing import Self
 
 from hatchway.core.errors import InvalidSetting
-from hatchway.core.events import AgentEvent
+from hatchway.core.events import AgentEvent, Emit
 from hatchway.core.results import ExecFile
 from hatchway.executors.code_choice import chosen
 from hatchway.executors.conversation import Conversation, Turn
 from hatchway.executors.executor import CodeExecutor
 from hatchway.executors.loop import CodeLoop
-from hatchway.executors.models import Model, ModelSettings
 from hatchway.executors.vendor_loop import VendorLoop
+from hatchway.mode.models import Model, ModelSettings
 from hatchway.mode.vendor_code import VendorTurns
 from hatchway.tools.functions import Tool
 
@@ -132,9 +132,7 @@ class LlmAgent:
             model_settings=self.model_settings,
         )
 
-    def _loop(
-        self, conversation: Conversation, files: tuple[ExecFile, ...], emit: Callable[[AgentEvent], None]
-    ) -> CodeLoop | VendorLoop:
+    def _loop(self, conversation: Conversation, files: tuple[ExecFile, ...], emit: Emit) -> CodeLoop | VendorLoop:
         if isinstance(self._own, VendorTurns):
             return VendorLoop(self.name, self._own, conversation, files, emit)
         return CodeLoop(self, conversation, files, emit)

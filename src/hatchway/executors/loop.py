@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,35 +11,27 @@ from hatchway.core.events import (
     AgentEvent,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
-    Response,
-    ResponseChunk,
+    Emit,
     RunFailed,
     RunStarted,
-    Thoughts,
-    ThoughtsChunk,
 )
 from hatchway.core.results import ExecFile
 from hatchway.executors.attempts import Executed, execute_part
 from hatchway.executors.conversation import Conversation, Part, Turn
 from hatchway.executors.executor import CodeExecutor, InvocationContext
 from hatchway.executors.feedback import IMAGES, Asked, UnknownCall, asked_for, told
-from hatchway.executors.models import (
+from hatchway.executors.parts import ExecutableCodePart
+from hatchway.mode.models import (
     ModelRequest,
     ModelRequestParameters,
     ModelResponse,
-    PartDeltaEvent,
-    PartStartEvent,
     RequestUsage,
-    TextPart,
-    TextPartDelta,
-    ThinkingPart,
-    ThinkingPartDelta,
     ToolDefinition,
     UserPromptPart,
     model_request,
     model_request_stream,
 )
-from hatchway.executors.parts import ExecutableCodePart
+from hatchway.mode.replies import read_reply, reply_text, tell_reply
 
 if TYPE_CHECKING:
     from hatchway.executors.llm_agent import LlmAgent
@@ -63,7 +54,7 @@ class CodeLoop:
         agent: LlmAgent,
         conversation: Conversation,
         files: tuple[ExecFile, ...],
-        emit: Callable[[AgentEvent], None],
+        emit: Emit,
     ) -> None:
         self._agent, self._conversation, self._files, self._emit = agent, conversation, files, emit
         self._invocation_id = uuid.uuid4().hex
@@ -89,8 +80,7 @@ class CodeLoop:
             self._usage += reply.usage
             asked = self._asked(reply)
             if not asked:
-                text = "".join(part.content for part in reply.parts if isinstance(part, TextPart))
-                return Turn(text=text, parts=tuple(self._parts), rounds=done, usage=self._usage)
+                return Turn(text=reply_text(reply), parts=tuple(self._parts), rounds=done, usage=self._usage)
             if done < self._agent.max_rounds:
                 await self._do(asked)
         raise AnswerWithheld.after(self._agent.name, self._agent.max_rounds)
@@ -137,7 +127,7 @@ class CodeLoop:
             model_settings=agent.model_settings,
             model_request_parameters=self._parameters,
         )
-        self._tell(reply)
+        tell_reply(reply, self._emit, agent_id=agent.name)
         return reply
 
     async def _streamed(self) -> ModelResponse:
@@ -148,29 +138,9 @@ class CodeLoop:
             model_settings=agent.model_settings,
             model_request_parameters=self._parameters,
         ) as stream:
-            async for event in stream:
-                match event:
-                    case PartStartEvent(part=TextPart(content=text)) if text:
-                        self._emit(ResponseChunk(text, agent_id=agent.name))
-                    case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
-                        self._emit(ResponseChunk(text, agent_id=agent.name))
-                    case PartStartEvent(part=ThinkingPart(content=text)) if text:
-                        self._emit(ThoughtsChunk(text, agent_id=agent.name))
-                    case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)) if text:
-                        self._emit(ThoughtsChunk(text, agent_id=agent.name))
-                    case _:
-                        pass
-            reply = stream.get()
-        self._tell(reply)
+            reply = await read_reply(stream, self._emit, agent_id=agent.name)
+        tell_reply(reply, self._emit, agent_id=agent.name)
         return reply
-
-    def _tell(self, reply: ModelResponse) -> None:
-        thoughts = "".join(part.content for part in reply.parts if isinstance(part, ThinkingPart))
-        text = "".join(part.content for part in reply.parts if isinstance(part, TextPart))
-        if thoughts:
-            self._emit(Thoughts(thoughts, agent_id=self._agent.name))
-        if text:
-            self._emit(Response(text, agent_id=self._agent.name))
 
 
 def _ended(executed: Executed, run_id: str, agent_id: str) -> AgentEvent:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from hatchway.core.errors import CodeExecutionError, CodeTimeoutError, InvalidSetting
-from hatchway.core.events import AgentEvent
+from hatchway.core.events import Emit
 from hatchway.core.results import ExecFile
 from hatchway.executors.conversation import Conversation, Part, Turn
 from hatchway.executors.execution import CodeExecutionResult
-from hatchway.executors.models import ModelRequest, ModelResponse, RequestUsage, TextPart, UserPromptPart
 from hatchway.executors.parts import CodeExecutionResultPart, ExecutableCodePart, Outcome
+from hatchway.mode.models import ModelRequest, ModelResponse, RequestUsage, TextPart, UserPromptPart
 from hatchway.mode.vendor_code import VendorAction, VendorTurn, VendorTurns
 
 
@@ -35,7 +34,7 @@ class VendorLoop:
         turns: VendorTurns,
         conversation: Conversation,
         files: tuple[ExecFile, ...],
-        emit: Callable[[AgentEvent], None],
+        emit: Emit,
     ) -> None:
         if conversation.messages and conversation.vendor_session is None:
             raise InvalidSetting(

@@ -17,6 +17,7 @@ from hatchway.core.events import (
     CodeExecutionDisplay,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
+    Emit,
     RunFailed,
     RunStarted,
 )
@@ -36,7 +37,6 @@ ADAPTERS = {
     "anthropic": "hatchway.hosted.anthropic.adapter:AnthropicAdapter",
     "gemini": "hatchway.hosted.gemini.adapter:GeminiAdapter",
 }
-Emit = Callable[[AgentEvent], None]
 
 
 class HostedTurns(VendorTurns):

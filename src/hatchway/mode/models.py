@@ -1,4 +1,4 @@
-"""What the loop uses of Pydantic AI; without the package an error that names the extra."""
+"""What faces with a model of their own use of Pydantic AI; without the package an error that names the extra."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ from hatchway.core.errors import MissingExtra
 
 try:
     from pydantic_ai.direct import model_request, model_request_stream
+    from pydantic_ai.exceptions import (
+        ModelAPIError,
+        ModelConnectionError,
+        ModelContextWindowExceededError,
+        ModelHTTPError,
+        ModelRateLimitError,
+        ModelServerError,
+        ModelUnavailableError,
+        UnexpectedModelBehavior,
+    )
     from pydantic_ai.messages import (
         BinaryContent,
         ModelMessage,
         ModelRequest,
         ModelRequestPart,
         ModelResponse,
+        ModelResponseStreamEvent,
         PartDeltaEvent,
         PartStartEvent,
         TextPart,
@@ -23,7 +34,7 @@ try:
         UserContent,
         UserPromptPart,
     )
-    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.usage import RequestUsage
@@ -33,15 +44,24 @@ except ImportError as e:
 __all__ = [
     "BinaryContent",
     "Model",
+    "ModelAPIError",
+    "ModelConnectionError",
+    "ModelContextWindowExceededError",
+    "ModelHTTPError",
     "ModelMessage",
+    "ModelRateLimitError",
     "ModelRequest",
     "ModelRequestParameters",
     "ModelRequestPart",
     "ModelResponse",
+    "ModelResponseStreamEvent",
+    "ModelServerError",
     "ModelSettings",
+    "ModelUnavailableError",
     "PartDeltaEvent",
     "PartStartEvent",
     "RequestUsage",
+    "StreamedResponse",
     "TextPart",
     "TextPartDelta",
     "ThinkingPart",
@@ -49,8 +69,10 @@ __all__ = [
     "ToolCallPart",
     "ToolDefinition",
     "ToolReturnPart",
+    "UnexpectedModelBehavior",
     "UserContent",
     "UserPromptPart",
+    "infer_model",
     "model_request",
     "model_request_stream",
 ]
