@@ -1,6 +1,7 @@
 """Which model a person gets who has said nothing, or little."""
 
 import ast
+import asyncio
 import importlib.util
 import json
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from pydantic_ai.direct import model_request_sync
+from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, TextPart
 from pydantic_ai.models import KnownModelName, Model, infer_model
 
@@ -138,7 +139,7 @@ def test_a_server_of_this_machine_is_found_and_answers(
     assert (found.model, found.why) == ("ollama:qwen3", f"Ollama answers on port {server.port} of this machine")
     model = found.load()
     assert isinstance(model, Model)
-    answer = model_request_sync(model, [ModelRequest.user_text_prompt("hi")])
+    answer = asyncio.run(model_request(model, [ModelRequest.user_text_prompt("hi")]))  # its own loop would stay open
     assert answer.parts == [TextPart(content="hello")]
 
 
