@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hatchway.sandboxes.container.engine import Engine
+from hatchway.sandboxes.starting import to_the_end
 
 CHUNK = 1 << 16
 STUCK_SECONDS = 5.0
@@ -70,7 +71,7 @@ class ContainerRun:
         except TimeoutError:
             is_timeout = True
         finally:
-            await _whole(self._end(client, carrying))
+            await to_the_end(self._end(client, carrying))
         return ContainerEnd(client_code=client.returncode or 0, is_timeout=is_timeout)
 
     async def _end(self, client: asyncio.subprocess.Process, carrying: asyncio.Future[Any]) -> None:
@@ -107,16 +108,3 @@ async def _feed(stream: asyncio.StreamWriter, data: bytes) -> None:
         await stream.wait_closed()
     except (BrokenPipeError, ConnectionResetError):
         pass  # the program did not want to read it all
-
-
-async def _whole(work: Coroutine[Any, Any, None]) -> None:
-    """Await something that must not be cut short; a cancellation that comes meanwhile is raised after it."""
-    task, cancelled = asyncio.ensure_future(work), None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as e:
-            cancelled = e
-    task.result()
-    if cancelled is not None:
-        raise cancelled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from hatchway.core.errors import InvalidSetting, MissingExtra, SandboxUnavailable
 from hatchway.core.results import Tier
 from hatchway.core.sandbox import Availability, CodeSandbox
+from hatchway.sandboxes.starting import to_the_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,20 +175,7 @@ async def shared_sandbox(name: str) -> AsyncGenerator[CodeSandbox]:
         entry.users -= 1
         if not entry.users:
             del here[name]  # before the await: whoever comes meanwhile opens a new one
-            await _to_its_end(entry.sandbox.aclose())
-
-
-async def _to_its_end(closing: Coroutine[Any, Any, None]) -> None:
-    """Await something that must not be cut short; a cancellation that comes meanwhile is raised after it."""
-    task, cancelled = asyncio.ensure_future(closing), None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as e:
-            cancelled = e
-    task.result()
-    if cancelled is not None:
-        raise cancelled
+            await to_the_end(entry.sandbox.aclose())
 
 
 def _imported(path: str) -> type[CodeSandbox]:

@@ -11,7 +11,8 @@ from hatchway.core.errors import HatchwayError
 from hatchway.sandboxes.container.engine import Engine
 from hatchway.sandboxes.container.policy import ContainerPolicy
 from hatchway.sandboxes.container.process import ContainerProcess
-from hatchway.sandboxes.container.quota import Quota
+from hatchway.sandboxes.container.quota import with_quota
+from hatchway.sandboxes.quota import Quota
 
 HASH_SEED = "PYTHONHASHSEED"
 STARTS = 4
@@ -97,7 +98,7 @@ class Pool:
         async with self._starting:
             await self._engine.sweep_once()
             await self._engine.check_image(self._policy.image)
-            policy = quota.applied(self._policy, has_output=self._has_output)
+            policy = with_quota(self._policy, quota, has_output=self._has_output)
             if hash_seed:
                 policy = replace(policy, environment={**policy.environment, HASH_SEED: hash_seed})
             container = ContainerProcess(self._engine, policy, quota, has_output=self._has_output)

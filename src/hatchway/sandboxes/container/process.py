@@ -15,8 +15,8 @@ from hatchway.sandboxes.container.engine import Engine
 from hatchway.sandboxes.container.files import ReceivedFiles
 from hatchway.sandboxes.container.link import Link
 from hatchway.sandboxes.container.policy import ContainerPolicy
-from hatchway.sandboxes.container.quota import Quota
 from hatchway.sandboxes.guest_process import Death
+from hatchway.sandboxes.quota import Quota
 
 START_SECONDS = 60.0
 """A container whose guest is not there after this never will be."""

@@ -19,10 +19,10 @@ from hatchway.sandboxes.container.engine import Engine
 from hatchway.sandboxes.container.policy import DEFAULT_IMAGE, NOBODY, ContainerPolicy
 from hatchway.sandboxes.container.pool import HASH_SEED, Pool
 from hatchway.sandboxes.container.process import ContainerProcess
-from hatchway.sandboxes.container.quota import Quota
 from hatchway.sandboxes.eviction import Sessions
 from hatchway.sandboxes.guest_sandbox import GuestSandbox
 from hatchway.sandboxes.probing import added, probed
+from hatchway.sandboxes.quota import Quota
 from hatchway.sandboxes.shown_files import PLACES, check_there
 
 SPARES = 2

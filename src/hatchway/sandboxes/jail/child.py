@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from hatchway.sandboxes.jail.egress import Egress
-from hatchway.sandboxes.jail.launch import Quota
+from hatchway.sandboxes.jail.launch import quota_order
 from hatchway.sandboxes.jail.sealed_process import SealedProcess
 from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.quota import Quota
 from hatchway.transports.stdio import StdinStdoutTransport
 
 
@@ -29,7 +30,7 @@ class SealedChild(SealedProcess):
             SandboxCrashed: The zygote is gone, or a wall could not be put up.
         """
         child = cls(zygote, quota, egress)
-        channel = await child._ordered(quota.order(), child._their_fds)
+        channel = await child._ordered(quota_order(quota), child._their_fds)
         fd = channel.detach()
         child.transport.adopt(fd, fd)
         return child

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from hatchway.sandboxes.guest_process import GuestProcess
 from hatchway.sandboxes.jail.egress import Gateway
-from hatchway.sandboxes.jail.launch import Quota
+from hatchway.sandboxes.quota import Quota
 
 
 class JailedProcess(GuestProcess, Protocol):

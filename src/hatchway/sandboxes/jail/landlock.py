@@ -21,10 +21,11 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.landlock_checks import check_landlock, check_path_rules, check_reachable, check_shown
-from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
+from hatchway.sandboxes.jail.launch import INSIDE, Launch, quota_order
 from hatchway.sandboxes.process.guest import SupervisedProcess
 from hatchway.sandboxes.process.python import Python
 from hatchway.sandboxes.process.spawner import Spawner
+from hatchway.sandboxes.quota import Quota
 from hatchway.sandboxes.shown_files import link, show_input
 from hatchway.sandboxes.starting import started, to_the_end
 
@@ -64,7 +65,7 @@ class LandlockedProcess(SupervisedProcess):
             show_files(launch, Path(cwd))
             self.keep_output(f"{cwd}/output")
         given = {"HOME": cwd, "TMPDIR": cwd, "LANG": "C.UTF-8", "PATH": "", **launch.environment}
-        await self.start(cwd, given, quota=self.quota.order(), keeps_folder=launch.has_files)
+        await self.start(cwd, given, quota=quota_order(self.quota), keeps_folder=launch.has_files)
 
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
         """As `GuestProcess` says; there is no quota on the disk, so what is written is looked at."""

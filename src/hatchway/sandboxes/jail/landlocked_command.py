@@ -14,10 +14,11 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.landlock import DiskWatch, landlocked_spawner, show_files
-from hatchway.sandboxes.jail.launch import Launch, Quota
+from hatchway.sandboxes.jail.launch import Launch, quota_order
 from hatchway.sandboxes.jail.sealed_command import not_started, rlimits
 from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.sandboxes.process.supervised import Supervised
+from hatchway.sandboxes.quota import Quota
 
 
 class LandlockedCommand(Supervised):
@@ -84,7 +85,11 @@ class CommandSpawner:
             cwd = tempfile.mkdtemp(prefix="hatchway-")
             if self._launch.has_files:
                 show_files(self._launch, Path(cwd))
-            more: dict[str, Any] = {"argv": list(argv), "has_tty": has_tty, "quota": quota.order(**rlimits(limits))}
+            more: dict[str, Any] = {
+                "argv": list(argv),
+                "has_tty": has_tty,
+                "quota": quota_order(quota, **rlimits(limits)),
+            }
             await command.start(cwd, {**environment, "HOME": cwd, "TMPDIR": cwd}, **more)
             failed = await asyncio.to_thread(os.read, told, 4096)
         except OSError as e:

@@ -10,12 +10,12 @@ from typing import Any
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.grants import INPUT_ROOT, FileMount
-from hatchway.core.limits import Limits
 from hatchway.core.paths import PathRules
 from hatchway.core.signing import default_hash_seed
 from hatchway.sandboxes.jail.egress import PROXY_PORT, Egress
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.jail.system_files import system_files
+from hatchway.sandboxes.quota import Quota
 
 INSIDE = Path(__file__).parent / "inside"
 GUEST = Path(__file__).parents[2] / "transports" / "guest"
@@ -184,33 +184,18 @@ def _guest_modules() -> list[str]:
     return [*(name for name in names if name not in NOT_PRELOADED), "codec"]
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """The limits the kernel holds a child to from its birth; a spare serves only actions of the same quota."""
-
-    memory_bytes: int
-    processes: int
-    cpu_seconds: float
-    disk_bytes: int
-    disk_files: int
-
-    @classmethod
-    def of(cls, limits: Limits) -> Quota:
-        """The part of the limits that is set at birth."""
-        return cls(limits.memory_bytes, limits.processes, limits.cpu_seconds, limits.disk_bytes, limits.disk_files)
-
-    def order(self, **extra: tuple[int, int]) -> dict[str, Any]:
-        """As the zygote reads it, with `extra` rlimits; they are soft and hard."""
-        cpu = max(1, round(min(self.cpu_seconds, NO_END)))
-        return {
-            "disk_bytes": int(self.disk_bytes),
-            "disk_files": int(self.disk_files),
-            "rlimits": {
-                **extra,
-                "RLIMIT_NPROC": (int(self.processes),) * 2,
-                "RLIMIT_CPU": (cpu, cpu + 1),  # a signal that tells why, then one that cannot be ignored
-                "RLIMIT_CORE": (0, 0),
-                "RLIMIT_MEMLOCK": (0, 0),
-                "RLIMIT_MSGQUEUE": (0, 0),
-            },
-        }
+def quota_order(quota: Quota, **extra: tuple[int, int]) -> dict[str, Any]:
+    """A quota as the zygote reads it, with `extra` rlimits; they are soft and hard."""
+    cpu = max(1, round(min(quota.cpu_seconds, NO_END)))
+    return {
+        "disk_bytes": int(quota.disk_bytes),
+        "disk_files": int(quota.disk_files),
+        "rlimits": {
+            **extra,
+            "RLIMIT_NPROC": (int(quota.processes),) * 2,
+            "RLIMIT_CPU": (cpu, cpu + 1),  # a signal that tells why, then one that cannot be ignored
+            "RLIMIT_CORE": (0, 0),
+            "RLIMIT_MEMLOCK": (0, 0),
+            "RLIMIT_MSGQUEUE": (0, 0),
+        },
+    }

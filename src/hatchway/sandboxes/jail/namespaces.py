@@ -6,8 +6,9 @@ import asyncio
 
 from hatchway.core.errors import SandboxCrashed
 from hatchway.sandboxes.jail.child import SealedChild
-from hatchway.sandboxes.jail.launch import Launch, Quota
+from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.quota import Quota
 
 
 class NamespacesTier:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from hatchway.core.errors import HatchwayError
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
-from hatchway.sandboxes.jail.launch import Quota
+from hatchway.sandboxes.quota import Quota
 
 BREATH_SECONDS = 0.003
 """For each spare that is left, an action has so long to itself before successors are made: most are done by then, and

@@ -24,13 +24,14 @@ from hatchway.sandboxes.ipython import MODULE, is_wanted
 from hatchway.sandboxes.jail.egress import PROXIED, Egress
 from hatchway.sandboxes.jail.interpreter import COMMANDS, interpreter_files, with_commands
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
-from hatchway.sandboxes.jail.launch import Launch, Quota
+from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.pool import Pool
 from hatchway.sandboxes.jail.walls import Walls, last_decided
 from hatchway.sandboxes.packages.environment import environment_of
 from hatchway.sandboxes.packages.existing import site_packages
 from hatchway.sandboxes.packages.requirements import Packages
 from hatchway.sandboxes.probing import added, probed
+from hatchway.sandboxes.quota import Quota
 from hatchway.sandboxes.shown_files import PLACES
 from hatchway.sandboxes.starting import to_the_end
 

@@ -13,9 +13,10 @@ from typing import Any
 from hatchway.core.errors import InvalidSetting, ToolDenied
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.jail.egress import Egress
-from hatchway.sandboxes.jail.launch import Quota
+from hatchway.sandboxes.jail.launch import quota_order
 from hatchway.sandboxes.jail.sealed_process import SealedProcess
 from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.quota import Quota
 
 TOLD_BYTES = 4096
 
@@ -42,7 +43,7 @@ class SealedCommand(SealedProcess):
             SandboxCrashed: The zygote is gone, or a wall could not be put up.
         """
         command = cls(zygote, Quota.of(limits), egress)
-        order = {**command.quota.order(**rlimits(limits)), "argv": list(argv), "environment": dict(environment)}
+        order = {**quota_order(command.quota, **rlimits(limits)), "argv": list(argv), "environment": dict(environment)}
         channel = await command._ordered({**order, "has_tty": has_tty}, fds)
         with channel:
             if told := await _told(channel):

@@ -18,10 +18,10 @@ from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.cgroups import Cgroup
 from hatchway.sandboxes.jail.cpu_time import CpuTime
 from hatchway.sandboxes.jail.egress import Egress, Gateway
-from hatchway.sandboxes.jail.launch import Quota
 from hatchway.sandboxes.jail.zygote import Slot, Zygote
 from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.inside import tree
+from hatchway.sandboxes.quota import Quota
 
 HELLO_BYTES = 4096
 MAX_FDS = 8

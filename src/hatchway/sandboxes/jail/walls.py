@@ -9,8 +9,9 @@ from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.core.limits import DEFAULT_LIMITS
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
 from hatchway.sandboxes.jail.landlock import LandlockTier
-from hatchway.sandboxes.jail.launch import Launch, Quota
+from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.namespaces import NamespacesTier
+from hatchway.sandboxes.quota import Quota
 
 JailTier = Literal["namespaces", "landlock"]
 NO_SOCKETS = "without namespaces the code has no sockets: allowed domains are reached by fetch only"

@@ -12,9 +12,10 @@ from typing import Any
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.sandboxes.jail.cgroups import Cgroup, Cgroups
-from hatchway.sandboxes.jail.launch import INSIDE, Launch, Quota
+from hatchway.sandboxes.jail.launch import INSIDE, Launch
 from hatchway.sandboxes.jail.link import Link
 from hatchway.sandboxes.jail.refusals import refusal
+from hatchway.sandboxes.quota import Quota
 from hatchway.sandboxes.starting import started, to_the_end
 
 START_SECONDS = 30.0
