@@ -142,3 +142,21 @@ def doomed_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[i
             pytest.skip(told["error"])
         monkeypatch.setenv("DOCKER_HOST", told["host"])
         yield int(Path(told["host"].removeprefix("unix://")).with_name("engine.pid").read_text())
+
+
+@pytest.fixture
+def spans() -> Iterator[Any]:
+    """What is traced while a test runs: an `InMemorySpanExporter`."""
+    from opentelemetry import trace  # here: it takes longer to load than most tests to run
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):  # a process has one, and another test may have set it
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    yield exporter
+    exporter.shutdown()  # the provider keeps it, and it takes no more

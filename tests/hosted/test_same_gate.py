@@ -4,9 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from hatchway import CodeMode, tool
@@ -35,18 +32,6 @@ def wipe() -> None:
 
 def approve(call: Any) -> bool:
     return call.kwargs["euro"] < 10
-
-
-@pytest.fixture
-def spans() -> InMemorySpanExporter:
-    """What is traced while a test runs."""
-    exporter = InMemorySpanExporter()
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):  # a process has one, and another test may have set it
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return exporter
 
 
 async def at_vendor(provider: Any, journal: str, events: list[AgentEvent]) -> None:

@@ -28,6 +28,7 @@ from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.process import ProcessSandbox
 from hatchway.sandboxes.process.python import this_python
 from hatchway.sandboxes.process.spawners import Spawners
+from hatchway.testing.conformance.descendants import marked
 from hatchway.testing.conformance.drive import failure, next_call, run, started
 
 pytestmark = pytest.mark.anyio
@@ -384,9 +385,9 @@ asyncio.run(main())
     with subprocess.Popen([sys.executable, "-c", host], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
-        assert len(_marked(mark)) == 2
+        assert len(marked(mark)) == 2
         process.kill()
-    _until(lambda: not _marked(mark))
+    _until(lambda: not marked(mark))
     _until(lambda: not any(tmp_path.iterdir()))
 
 
@@ -405,17 +406,6 @@ gc.collect()
 """
     done = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
-
-
-def _marked(mark: str) -> list[str]:
-    found: list[str] = []
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if comm.read_text().strip() == mark:
-                found.append(comm.parent.name)
-        except OSError:
-            continue
-    return found
 
 
 def _until(is_true: Callable[[], bool], seconds: float = 5.0) -> None:

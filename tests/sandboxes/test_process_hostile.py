@@ -21,6 +21,7 @@ from hatchway.core.limits import MIB, Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution
 from hatchway.sandboxes.process import ProcessSandbox
+from hatchway.testing.conformance.descendants import marked
 from hatchway.testing.conformance.drive import failure, next_call, run, started
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -199,7 +200,7 @@ async def test_what_daemonises_and_ignores_signals_dies_at_the_deadline(sandbox:
     limits = Limits(wall_seconds=0.5)
     error = await failure(sandbox, CodeTimeoutError, STAY + SPIN, inputs={"mark": mark}, limits=limits)
     assert error.stdout == "up\n"
-    assert _marked(mark) == []
+    assert marked(mark) == []
 
 
 @pytest.mark.parametrize("signal_number", [9, 19])
@@ -210,7 +211,7 @@ async def test_killing_or_stopping_its_supervisor_helps_nobody(sandbox: ProcessS
     limits = Limits(wall_seconds=0.5)
     await failure(sandbox, CodeExecutionError, code, inputs={"mark": mark}, limits=limits)
     assert time.monotonic() - begun < 4
-    assert _marked(mark) == []
+    assert marked(mark) == []
     assert (await run(sandbox, "1 + 1")).output == 2
 
 
@@ -230,10 +231,10 @@ async def test_cancel_leaves_nothing_when_it_returns(sandbox: ProcessSandbox) ->
     code = _dedent(STAY + SPIN)
     execution = await sandbox.execute(code, inputs={"mark": mark}, on_output=lambda *_: heard.set())
     await heard.wait()
-    assert len(_marked(mark)) >= 4
+    assert len(marked(mark)) >= 4
     begun = time.monotonic()
     await execution.cancel()
-    assert _marked(mark) == []
+    assert marked(mark) == []
     assert time.monotonic() - begun < 2
 
 
@@ -306,20 +307,9 @@ def _dedent(code: str) -> str:
     return "\n".join(line.removeprefix("    ") for line in code.splitlines())
 
 
-def _marked(mark: str) -> list[str]:
-    found: list[str] = []
-    for comm in Path("/proc").glob("[0-9]*/comm"):
-        try:
-            if comm.read_text().strip() == mark:
-                found.append(comm.parent.name)
-        except OSError:
-            continue
-    return found
-
-
 async def _until_gone(mark: str) -> None:
     for _ in range(200):
-        if not _marked(mark):
+        if not marked(mark):
             return
         await asyncio.sleep(0.02)
-    pytest.fail(f"processes {_marked(mark)} are still there")
+    pytest.fail(f"processes {marked(mark)} are still there")

@@ -2,8 +2,6 @@
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from hatchway import CodeMode, CodeRuntimeError
@@ -13,31 +11,19 @@ from hatchway.testing import ScriptedVendor
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def exporter() -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):  # a process has one, and another test may have set it
-        provider = TracerProvider()
-        trace.set_tracer_provider(provider)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return exporter
-
-
 def add(a: int, b: int) -> int:
     with trace.get_tracer("test").start_as_current_span("inside the tool"):
         return a + b
 
 
-async def test_an_action_is_the_parent_of_its_calls(exporter: InMemorySpanExporter) -> None:
-    exporter.clear()
+async def test_an_action_is_the_parent_of_its_calls(spans: InMemorySpanExporter) -> None:
     async with CodeMode("monty", tools=[add]) as mode:
         await mode.run("add(1, 2)")
-    spans = {span.name: span for span in exporter.get_finished_spans()}
+    named = {span.name: span for span in spans.get_finished_spans()}
     action, call, inner = (
-        spans["execute_tool execute_code"],
-        spans["execute_tool add"],
-        spans["inside the tool"],
+        named["execute_tool execute_code"],
+        named["execute_tool add"],
+        named["inside the tool"],
     )
     assert call.parent is not None
     assert inner.parent is not None
@@ -51,19 +37,17 @@ async def test_an_action_is_the_parent_of_its_calls(exporter: InMemorySpanExport
     assert action.attributes["hatchway.sandbox"] == "monty"
 
 
-async def test_a_failing_action_marks_its_span(exporter: InMemorySpanExporter) -> None:
-    exporter.clear()
+async def test_a_failing_action_marks_its_span(spans: InMemorySpanExporter) -> None:
     async with CodeMode("monty") as mode:
         with pytest.raises(CodeRuntimeError):
             await mode.run("1/0")
-    (span,) = exporter.get_finished_spans()
+    (span,) = spans.get_finished_spans()
     assert span.attributes is not None
     assert span.attributes["error.type"] == "CodeRuntimeError"
     assert not span.status.is_ok
 
 
-async def test_a_request_to_a_vendor_is_noted_in_its_span(exporter: InMemorySpanExporter) -> None:
-    exporter.clear()
+async def test_a_request_to_a_vendor_is_noted_in_its_span(spans: InMemorySpanExporter) -> None:
     call = {"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": 1, "b": 2}'}
     code = {"type": "code_interpreter_call", "id": "i", "code": "1", "container_id": "cntr_1", "status": "completed"}
     base = {"id": "resp_1", "model": "real", "status": "completed", "usage": {"input_tokens": 5, "output_tokens": 6}}
@@ -71,8 +55,8 @@ async def test_a_request_to_a_vendor_is_noted_in_its_span(exporter: InMemorySpan
     tools = [code_tool("openai", container={"memory_limit": "4g"}), add]
     async with OpenAIAdapter("m", client=vendor.client(), tools=tools) as adapter:
         await adapter.run("go")
-    spans = {span.name: span for span in exporter.get_finished_spans()}
-    action, made = spans["execute_tool execute_code"], spans["execute_tool add"]
+    named = {span.name: span for span in spans.get_finished_spans()}
+    action, made = named["execute_tool execute_code"], named["execute_tool add"]
     assert made.parent is not None
     assert made.parent.span_id == action.context.span_id
     assert action.attributes is not None

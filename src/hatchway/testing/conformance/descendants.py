@@ -41,7 +41,7 @@ A sandbox that fails leaves these behind: after twenty seconds they end by thems
 SPINS = f"{FORKS}    spin()\n"
 
 
-def _marked(mark: str) -> list[str]:
+def marked(mark: str) -> list[str]:
     """Processes of this machine that carry the mark as their name; those of inner pid namespaces show as well."""
     found: list[str] = []
     for comm in Path("/proc").glob("[0-9]*/comm"):
@@ -56,14 +56,14 @@ def _marked(mark: str) -> list[str]:
 async def _seen_alive(execution: CodeExecution, mark: str) -> None:
     await next_call(execution)
     await asyncio.sleep(0.2)
-    if not _marked(mark):
+    if not marked(mark):
         raise NotOffered("this machine does not show the processes of the sandbox")
 
 
 async def _all_dead(mark: str, when: str) -> None:
     left: list[str] = []
     for _ in range(20):  # a killed process may stay for a moment until its parent has seen it
-        if not (left := _marked(mark)):
+        if not (left := marked(mark)):
             return
         await asyncio.sleep(0.05)
     fail(f"{when}: processes {left} are still there")
