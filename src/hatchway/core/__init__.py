@@ -1,1 +1,1 @@
-
+"""The words and the contracts; it imports nothing of ours."""

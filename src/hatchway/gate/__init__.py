@@ -1,1 +1,1 @@
-
+"""May it: rules, limits, and what a person is asked."""

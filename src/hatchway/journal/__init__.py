@@ -1,1 +1,1 @@
-
+"""Did it: the durable record of runs and calls."""

@@ -1,1 +1,1 @@
-
+"""CodeMode: drives one action through the gate."""

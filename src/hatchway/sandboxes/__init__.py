@@ -1,1 +1,1 @@
-
+"""Where code runs: one backend per file or folder."""

@@ -58,7 +58,7 @@ class FunctionArguments(Arguments):
         return None
 
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The values the function takes: instances of its dataclasses, models, enums …"""
+        """The values the function takes: instances of its dataclasses, models and enums."""
         packed = self._packed(arguments)
         try:
             values = self._validate(packed, strict=True, by_alias=False, by_name=True)

@@ -1,1 +1,1 @@
-
+"""What people and tracing systems see of a run."""
