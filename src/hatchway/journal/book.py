@@ -11,7 +11,8 @@ from hatchway.core.errors import HatchwayError, RunTaken
 from hatchway.core.results import ExecutionResult
 from hatchway.journal.database import Database
 from hatchway.journal.entries import EntryKind, RunState, decision_body, ending_text, to_text
-from hatchway.journal.writer import Change, Line, Writer
+from hatchway.journal.jobs import Change, Line
+from hatchway.journal.writer import Writer
 
 if TYPE_CHECKING:
     from hatchway.journal.store import Journal

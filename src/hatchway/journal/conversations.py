@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from hatchway.core.errors import RunTaken
 from hatchway.journal.database import Database
+from hatchway.journal.jobs import Change
 from hatchway.journal.store import Journal
-from hatchway.journal.writer import Change
 
 MAIN = "main"
 """The agent a person talks to; its subagents have ids of their own."""

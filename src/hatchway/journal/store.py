@@ -16,13 +16,14 @@ from hatchway.journal import schema
 from hatchway.journal.book import RunBook
 from hatchway.journal.database import Database, file_of, is_postgres
 from hatchway.journal.entries import RunHead, head_text, to_text
+from hatchway.journal.jobs import Change
 from hatchway.journal.locks import AdvisoryLocks, FileLocks, Locks
 from hatchway.journal.postgres import PostgresDatabase
 from hatchway.journal.pruning import Pruned, pruned
 from hatchway.journal.redaction import Redact, Redaction
 from hatchway.journal.sqlite import Durability, SqliteDatabase
 from hatchway.journal.stored_runs import StoredRuns
-from hatchway.journal.writer import Change, Writer
+from hatchway.journal.writer import Writer
 
 MAX_BYTES = 4 * 1024**3
 LOOK_EVERY = 200
