@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hatchway.core.errors import SandboxCrashed
+from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
 from hatchway.core.results import ExecutionResult
 from hatchway.sandboxes.jail import JailSandbox
 from hatchway.sandboxes.process.inside import tree
@@ -49,6 +49,18 @@ async def test_killed_from_outside_running_code_fails_and_the_next_works(depth: 
         with pytest.raises(SandboxCrashed) as crashed:
             await running.next()
         assert crashed.value.message == "the process that supervises the code died"
+        assert (await run(jail, "2")).output == 2
+
+
+async def test_killed_while_it_starts_it_says_how_it_ended() -> None:
+    async with JailSandbox(tier="namespaces") as jail:
+        starting = asyncio.ensure_future(jail.execute("1"))
+        while not (keepers := _keepers()):
+            await asyncio.sleep(0.001)
+        os.kill(keepers[0], signal.SIGKILL)
+        with pytest.raises(SandboxUnavailable) as refused:
+            await starting
+        assert refused.value.message == "the jail ended while it started: its keeper was killed by signal 9"
         assert (await run(jail, "2")).output == 2
 
 

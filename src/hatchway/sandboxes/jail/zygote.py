@@ -57,9 +57,8 @@ class Zygote:
         cgroups = Cgroups.create()
         zygote = cls(process, Link(control), cgroups)
         try:
-            await zygote._link.send(launch.message(cgroups.folder if cgroups else None))
             async with asyncio.timeout(START_SECONDS):
-                told = await zygote._link.first_message()
+                told = await zygote._launched(launch.message(cgroups.folder if cgroups else None))
             if "failed" in told:
                 raise refusal(told)
         except TimeoutError as e:
@@ -115,6 +114,23 @@ class Zygote:
         """
         self._link.close()
         await to_the_end(self._ended())
+
+    async def _launched(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What it says once its walls stand, or do not.
+
+        Raises:
+            SandboxUnavailable: It ended without a word; then how it ended is all that is known.
+        """
+        try:
+            await self._link.send(message)
+            return await self._link.first_message()
+        except (SandboxUnavailable, SandboxCrashed) as e:
+            await self.close()
+            code = self._process.returncode
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            raise SandboxUnavailable(
+                f"the jail ended while it started: its keeper {how}", hint="hatchway doctor"
+            ) from e
 
     async def _ended(self) -> None:
         deadline = self.loop.time() + END_SECONDS
