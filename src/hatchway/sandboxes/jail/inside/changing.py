@@ -32,7 +32,8 @@ class Changing:
         (old, old_name, source), (new, new_name, target) = (self._guarded.entry(asked, *pair) for pair in pairs)
         try:
             self._guarded.check_entry(source, is_moved=True)
-            self._guarded.check_entry(target, is_moved=bool(flags & 2))  # 2: both are moved
+            self._guarded.check_entry(target, is_moved=bool(flags & 2), is_brought=True)  # 2: both are moved
+            self._guarded.check_same_root(source, target)
             done = _libc.renameat2(old, os.fsencode(old_name), new, os.fsencode(new_name), ctypes.c_uint(flags))
             _raise_if(done)
         finally:
@@ -69,7 +70,7 @@ class Changing:
         rest = values[at + 1 + is_at :]
         parent, name, real = self._guarded.entry(asked, *pair)
         try:
-            self._guarded.check_entry(real)
+            self._guarded.check_entry(real, is_brought=asked.name.startswith("symlink"))
             self._done(asked, parent, name, rest)
         finally:
             os.close(parent)

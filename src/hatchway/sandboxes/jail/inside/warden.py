@@ -69,7 +69,7 @@ def _be_warden(code: int, channel: socket.socket, rules: dict[str, Any], roots: 
         os.dup2(null, fd)  # else it would keep the code's pipes open
     channel.send(b"x")
     channel.close()
-    guarded = Guarded(fds[0], Denied(rules["deny_read"], roots), Denied(rules["deny_write"], roots))
+    guarded = Guarded(fds[0], Denied(rules["deny_read"], roots), Denied(rules["deny_write"], roots), roots)
     Warden(guarded).serve(code)
 
 
