@@ -28,7 +28,7 @@ def main() -> None:
         package.__path__ = folders
         sys.modules[name] = package
     policy: Any = importlib.import_module("_hatchway_jail.policy")
-    policy.system_calls(False, description["is_command"])  # assembled once, for all guests
+    policy.system_calls(False, False, description["is_command"], True)  # assembled once, for all guests
     if description["denied"]:
         importlib.import_module("_hatchway_jail.warden")
 
@@ -75,7 +75,7 @@ def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[in
         os.setsid()  # the warden leads the old session
     if request.get("has_tty"):
         importlib.import_module("fcntl").ioctl(0, TIOCSCTTY, 0)
-    policy.restrict_system_calls(False, False, description["is_command"])
+    policy.restrict_system_calls(False, False, description["is_command"], True)
     sys.path += description["package_path"]  # only now: the walls stand
 
 

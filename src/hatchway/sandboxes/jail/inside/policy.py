@@ -18,12 +18,12 @@ else:  # on the far side of `exec` there is no Hatchway, only its folders
     from _hatchway_wall import landlock, seccomp
 
 _PLAIN = """
-read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 open openat openat2 creat close close_range
-lseek dup dup2 dup3 pipe pipe2 fcntl flock fsync fdatasync truncate ftruncate fallocate fadvise64 readahead sendfile
+read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range
+lseek dup dup2 dup3 pipe pipe2 flock fsync fdatasync truncate ftruncate fallocate fadvise64 readahead sendfile
 copy_file_range sync_file_range stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents
-getdents64 getcwd chdir fchdir rename renameat renameat2 mkdir mkdirat rmdir link linkat unlink unlinkat symlink
-symlinkat readlink readlinkat chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat umask utime utimes utimensat
-futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr
+getdents64 getcwd chdir fchdir rename renameat mkdir mkdirat rmdir link linkat unlink unlinkat symlink symlinkat
+readlink readlinkat chown fchown lchown fchownat umask utime utimes utimensat futimesat getxattr lgetxattr fgetxattr
+listxattr llistxattr flistxattr
 poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2
 timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4
 mmap mprotect munmap mremap madvise msync mincore brk membarrier
@@ -31,12 +31,12 @@ rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigque
 sigaltstack restart_syscall pause kill tkill tgkill pidfd_open pidfd_send_signal
 fork vfork execve execveat exit exit_group wait4 waitid set_tid_address set_robust_list get_robust_list rseq arch_prctl
 futex futex_waitv getpid getppid gettid getuid geteuid getgid getegid getresuid getresgid getgroups getpgid getpgrp
-getsid setsid setpgid capget getrlimit setrlimit prlimit64 getrusage times getpriority setpriority getcpu sched_yield
-sched_getaffinity sched_setaffinity sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min
+getsid setsid setpgid capget getrlimit setrlimit getrusage times getpriority getcpu sched_yield
+sched_getaffinity sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min
 sched_rr_get_interval
 clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time alarm getitimer setitimer timer_create
 timer_settime timer_gettime timer_getoverrun timer_delete
-sendmsg recvmsg sendto recvfrom shutdown getsockopt getsockname getpeername uname sysinfo getrandom
+recvmsg sendto recvfrom shutdown getsockopt getsockname getpeername uname sysinfo getrandom
 """
 _NEW_NAMESPACES = (
     kernel.NEWNS | kernel.NEWCGROUP | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
@@ -48,6 +48,14 @@ _TERMINAL_IOCTLS = (0x5402, 0x5403, 0x5404, 0x5409, 0x540B, 0x540F, 0x5410, 0x54
 _PRCTLS = (2, 3, 15, 16, 21, 23, 38, 39, 0x53564D41)
 """Names of threads and of memory, no_new_privs; reading the parent-death signal, dumpable, seccomp, bounds."""
 _ALL, _SOCKET_TYPE, _FILE_KIND = 0xFFFFFFFF, 0xF, 0o170000
+_POINTER = 0xFFFFFFFFFFFFFFFF
+_MAKES_FILE, _TMPFILE, _WHITEOUT = os.O_CREAT, 0o20000000, 4
+_SET_IDS = (stat.S_ISUID, stat.S_ISGID)
+_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1}
+"""Which argument is the mode."""
+_WATCHING = (1024, 1026)
+"""F_SETLEASE, F_NOTIFY: the one holds up whoever else opens the file, the other tells what happens in a folder."""
+_ON_OTHERS = "prlimit64 setpriority sched_setaffinity sendmsg"
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 READ = landlock.READ | landlock.EXECUTE
 WRITE = READ | landlock.WRITE | landlock.MAKE_FIFO
@@ -73,8 +81,38 @@ def _sockets() -> list[Any]:
     ]
 
 
+def _no_set_ids() -> list[Any]:
+    """No file that lends its owner's rights: where the code may write, that file would be the caller's, root's too."""
+    allow, no = seccomp.ALLOW, seccomp.refuse(errno.EPERM)
+    rules: list[Any] = []
+    for name, mode in _MODES.items():
+        rules += [*((name, no, ((mode, bit, bit),)) for bit in _SET_IDS), (name, allow, ())]
+    for name, flags in (("open", 1), ("openat", 2)):
+        rules.append((name, allow, ((flags, _MAKES_FILE | _TMPFILE, 0),)))
+        rules += [*((name, no, ((flags + 1, bit, bit),)) for bit in _SET_IDS), (name, allow, ())]
+    return [*rules, ("openat2", seccomp.refuse(errno.ENOSYS), ())]  # its mode lies in memory; callers fall back
+
+
+def _on_others(shares_pids: bool) -> list[Any]:
+    """Calls that act on any process of the same user: where others are in sight, only on oneself.
+
+    There descriptors are not passed on either: a file that is neither open nor named could not be counted.
+    """
+    allow = seccomp.ALLOW
+    if not shares_pids:
+        return seccomp.for_each(_ON_OTHERS, allow)
+    return [
+        ("prlimit64", allow, ((0, _ALL, 0),)),
+        ("prlimit64", allow, ((2, _POINTER, 0),)),  # asking for limits
+        *(("setpriority", allow, ((0, _ALL, which), (1, _ALL, 0))) for which in (os.PRIO_PROCESS, os.PRIO_PGRP)),
+        ("sched_setaffinity", allow, ((0, _ALL, 0),)),
+    ]
+
+
 @cache
-def system_calls(has_memfd: bool, has_sockets: bool = False, is_command: bool = False) -> bytes:
+def system_calls(
+    has_memfd: bool, has_sockets: bool = False, is_command: bool = False, shares_pids: bool = False
+) -> bytes:
     """The filter. Memory files are allowed only where a cgroup counts them: an address space limit does not.
 
     A command may also set up its terminal, and watch files. The terminal is one of its own: see TIOCSTI above.
@@ -82,6 +120,11 @@ def system_calls(has_memfd: bool, has_sockets: bool = False, is_command: bool = 
     allow = seccomp.ALLOW
     rules: list[Any] = [
         *seccomp.for_each(_PLAIN, allow),
+        *_no_set_ids(),
+        *_on_others(shares_pids),
+        *(("fcntl", seccomp.refuse(errno.EPERM), ((1, _ALL, command),)) for command in _WATCHING),
+        ("fcntl", allow, ()),
+        ("renameat2", allow, ((4, _WHITEOUT, 0),)),  # a whiteout is a device
         ("clone", allow, ((0, _NEW_NAMESPACES, 0),)),
         ("clone3", seccomp.refuse(errno.ENOSYS), ()),  # its flags lie in memory; libc falls back to clone
         *(("ioctl", allow, ((1, _ALL, request),)) for request in (*_IOCTLS, *(_TERMINAL_IOCTLS if is_command else ()))),
@@ -121,6 +164,8 @@ def path_restriction(
     return landlock.Restriction([rule for rule in rules if os.path.exists(rule[0])], ports=ports)
 
 
-def restrict_system_calls(has_memfd: bool, has_sockets: bool = False, is_command: bool = False) -> None:
+def restrict_system_calls(
+    has_memfd: bool, has_sockets: bool = False, is_command: bool = False, shares_pids: bool = False
+) -> None:
     """Seccomp, last of all: from here on there is no way to build another wall, nor to take one down."""
-    seccomp.install(system_calls(has_memfd, has_sockets, is_command))
+    seccomp.install(system_calls(has_memfd, has_sockets, is_command, shares_pids))
