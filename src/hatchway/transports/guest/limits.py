@@ -14,6 +14,10 @@ except ImportError:  # not on every system
 ROOM = 128 * 1024 * 1024  # address space that is no memory: thread stacks, maps of files, what the interpreter reserves
 SPARE = 16 * 1024 * 1024  # kept back so that a MemoryError can still be told
 
+SESSION_FILES = 512
+"""Descriptors that a later action of a session can be given, unless its first one was given more: what code could
+grant itself must stay below what the host needs, for the kernel counts those under way to others together."""
+
 _base = None
 _tops = {}
 """The hard limits, as far as they were looked at: an action's start waits for each look."""
@@ -28,7 +32,8 @@ def apply(limits, keep_hard):
         _base = _address_space()
     space = _base + ROOM + int(limits["memory_bytes"])
     _set(resource.RLIMIT_AS, space, space + SPARE, keep_hard)
-    _set(resource.RLIMIT_NOFILE, int(limits["open_files"]), int(limits["open_files"]), keep_hard)
+    files = int(limits["open_files"])
+    _set(resource.RLIMIT_NOFILE, files, max(files, SESSION_FILES) if keep_hard else files, False)
     _set(resource.RLIMIT_FSIZE, int(limits["file_bytes"]), int(limits["file_bytes"]), keep_hard)
 
 
