@@ -20,6 +20,7 @@ from pathlib import Path
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
+from hatchway.sandboxes.jail.disk_watch import DiskWatch
 from hatchway.sandboxes.jail.landlock_checks import check_landlock, check_path_rules, check_reachable, check_shown
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, quota_order
 from hatchway.sandboxes.process.guest import SupervisedProcess
@@ -28,9 +29,6 @@ from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.sandboxes.quota import Quota
 from hatchway.sandboxes.shown_files import link, show_input
 from hatchway.sandboxes.starting import started, to_the_end
-
-LOOK_SECONDS = 0.2
-"""Between two looks at how much the code has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +68,10 @@ class LandlockedProcess(SupervisedProcess):
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
         """As `GuestProcess` says; there is no quota on the disk, so what is written is looked at."""
         if self._watching is None:
-            self._watching = DiskWatch(self.cwd, self.quota, self.kill)
+            self._watching = DiskWatch(
+                self.cwd, self.quota, file_bytes=limits.file_bytes, processes=self.processes, kill=self.kill
+            )
         super().watch(limits, self._watching.until(on_death))
-
-
-class DiskWatch:
-    """Looks at how much a process has written to its folder, and kills it past its quota."""
-
-    def __init__(self, folder: str, quota: Quota, kill: Callable[[], None]) -> None:
-        self._folder, self._quota, self._kill = folder, quota, kill
-        self._over = ""
-        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
-
-    def until(self, on_death: Callable[[Death], None]) -> Callable[[Death], None]:
-        """`on_death`, told of the quota that was the reason."""
-
-        def on_end(death: Death) -> None:
-            self._timer.cancel()
-            on_death(Death(limit=self._over) if self._over and not death.is_crash else death)
-
-        return on_end
-
-    def _look(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
-        size, files = _measured(self._folder, self._quota.disk_files)
-        if files > self._quota.disk_files:
-            self._over = "disk_files"
-        elif size > self._quota.disk_bytes:
-            self._over = "disk_bytes"
-        if self._over:
-            self._kill()
 
 
 class LandlockTier:
@@ -177,20 +149,3 @@ def show_files(launch: Launch, folder: Path) -> None:
     """Link what is granted from `input/`, and make `output/`."""
     (folder / "output").mkdir()
     show_input(folder, launch.workspace, launch.mounts, link, "the landlock tier")
-
-
-def _measured(folder: str, most: int) -> tuple[int, int]:
-    """Bytes and files below a folder; stops counting past `most` files."""
-    size = files = 0
-    todo = [folder]
-    while todo and files <= most:
-        try:
-            with os.scandir(todo.pop()) as entries:
-                for entry in entries:
-                    files += 1
-                    size += entry.stat(follow_symlinks=False).st_size
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(entry.path)
-        except OSError:
-            continue  # it has just been removed
-    return size, files

@@ -13,7 +13,8 @@ from typing import Any
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
-from hatchway.sandboxes.jail.landlock import DiskWatch, landlocked_spawner, show_files
+from hatchway.sandboxes.jail.disk_watch import DiskWatch
+from hatchway.sandboxes.jail.landlock import landlocked_spawner, show_files
 from hatchway.sandboxes.jail.launch import Launch, quota_order
 from hatchway.sandboxes.jail.sealed_command import not_started, rlimits
 from hatchway.sandboxes.process.spawner import Spawner
@@ -31,7 +32,9 @@ class LandlockedCommand(Supervised):
 
     def watch(self, limits: Limits, on_death: Callable[[Death], None]) -> None:
         """As `CommandBody` says."""
-        self._watching = DiskWatch(self.cwd, self._quota, self.kill)
+        self._watching = DiskWatch(
+            self.cwd, self._quota, file_bytes=limits.file_bytes, processes=self.processes, kill=self.kill
+        )
         super().watch(limits, self._watching.until(on_death))
 
     def send_signal(self, number: int) -> None:

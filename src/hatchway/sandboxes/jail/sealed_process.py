@@ -205,10 +205,8 @@ class SealedProcess:
             is_over = self._cgroup.was_over()
         else:
             processes = {self._pid, *tree.descendants(self._pid), *tree.descendants(self._init_pid)}
-            resident = sum(seen.resident_bytes for pid in processes if (seen := tree.stat(pid)) is not None)
-            is_over = resident > self.quota.memory_bytes and (
-                sum(tree.proportional_bytes(pid) for pid in processes) > self.quota.memory_bytes
-            )
+            most = self.quota.memory_bytes
+            is_over = tree.most_bytes(processes) > most and tree.bytes_together(processes) > most
         if is_over:
             self._is_over_memory = True
             self.kill()

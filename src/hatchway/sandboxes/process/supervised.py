@@ -149,6 +149,10 @@ class Supervised:
         below = tree.descendants(self._supervisor).values()
         return (above.reaped_ticks + sum(s.own_ticks + s.reaped_ticks for s in below)) / tree.TICKS
 
+    def processes(self) -> list[int]:
+        """The pids of everything that came of it and is alive."""
+        return list(tree.descendants(self._supervisor)) if self._supervisor else []
+
     def peak_memory(self) -> int:
         """As `GuestProcess` says."""
         return tree.peak_bytes(self._guest) if self._guest else 0

@@ -112,8 +112,8 @@ class Supervisor:
         self._seen = seen
         if sum(s.threads for s in processes.values()) > most_tasks:
             self._reason = "processes"
-        elif sum(s.resident_bytes for s in processes.values()) > most_bytes and (
-            sum(map(tree.proportional_bytes, processes)) > most_bytes  # forks share pages: only now worth the look
+        elif tree.most_bytes(processes) > most_bytes and (
+            tree.bytes_together(processes) > most_bytes  # forks share pages: only now worth the look
         ):
             self._reason = "memory_bytes"
 
