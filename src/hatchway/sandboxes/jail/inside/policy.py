@@ -41,6 +41,8 @@ recvmsg sendto recvfrom shutdown getsockopt getsockname getpeername uname sysinf
 _NEW_NAMESPACES = (
     kernel.NEWNS | kernel.NEWCGROUP | kernel.NEWUTS | kernel.NEWIPC | kernel.NEWUSER | kernel.NEWPID | kernel.NEWNET
 )
+_CLONE_PARENT = 0x8000
+"""A child of our own parent, which knows nothing of it: waiting for the end of us it would wait for that one too."""
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS (`isatty`), TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX. Not TIOCSTI, which types for the user."""
 _TERMINAL_IOCTLS = (0x5402, 0x5403, 0x5404, 0x5409, 0x540B, 0x540F, 0x5410, 0x5414, 0x5429)
@@ -125,7 +127,7 @@ def system_calls(
         *(("fcntl", seccomp.refuse(errno.EPERM), ((1, _ALL, command),)) for command in _WATCHING),
         ("fcntl", allow, ()),
         ("renameat2", allow, ((4, _WHITEOUT, 0),)),  # a whiteout is a device
-        ("clone", allow, ((0, _NEW_NAMESPACES, 0),)),
+        ("clone", allow, ((0, _NEW_NAMESPACES | _CLONE_PARENT, 0),)),
         ("clone3", seccomp.refuse(errno.ENOSYS), ()),  # its flags lie in memory; libc falls back to clone
         *(("ioctl", allow, ((1, _ALL, request),)) for request in (*_IOCTLS, *(_TERMINAL_IOCTLS if is_command else ()))),
         ("ioctl", seccomp.refuse(errno.ENOTTY), ()),
