@@ -299,4 +299,4 @@ def test_a_sealed_process_has_no_inherited_descriptor_and_no_core() -> None:
         told["files"] = resource.getrlimit(resource.RLIMIT_NOFILE)
         """
     )
-    assert told == {"inherited": "Bad file descriptor", "core": [0, 0], "file size": [0, 0], "files": [64, 64]}
+    assert told == {"inherited": "Bad file descriptor", "core": [1, 1], "file size": [0, 0], "files": [64, 64]}

@@ -194,7 +194,7 @@ def quota_order(quota: Quota, **extra: tuple[int, int]) -> dict[str, Any]:
             **extra,
             "RLIMIT_NPROC": (int(quota.processes),) * 2,
             "RLIMIT_CPU": (cpu, cpu + 1),  # a signal that tells why, then one that cannot be ignored
-            "RLIMIT_CORE": (0, 0),
+            "RLIMIT_CORE": (1, 1),  # at 0 a core dump still goes to the program that the machine may have for them
             "RLIMIT_MEMLOCK": (0, 0),
             "RLIMIT_MSGQUEUE": (0, 0),
         },

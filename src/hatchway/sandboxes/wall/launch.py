@@ -51,7 +51,8 @@ def seal(program: str) -> list[str]:
 def _limit() -> None:
     """No core dumps, no growing files, few descriptors, none inherited; dead when the host is."""
     os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    core = min(1, abs(resource.getrlimit(resource.RLIMIT_CORE)[1]))  # infinity is -1
+    resource.setrlimit(resource.RLIMIT_CORE, (core, core))  # at 0 the machine's own handler of dumps is still started
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)

@@ -31,7 +31,7 @@ rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigque
 sigaltstack restart_syscall pause kill tkill tgkill pidfd_open pidfd_send_signal
 fork vfork execve execveat exit exit_group wait4 waitid set_tid_address set_robust_list get_robust_list rseq arch_prctl
 futex futex_waitv getpid getppid gettid getuid geteuid getgid getegid getresuid getresgid getgroups getpgid getpgrp
-getsid setsid setpgid capget getrlimit setrlimit getrusage times getpriority getcpu sched_yield
+getsid setsid setpgid capget getrlimit getrusage times getpriority getcpu sched_yield
 sched_getaffinity sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min
 sched_rr_get_interval
 clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time alarm getitimer setitimer timer_create
@@ -57,7 +57,8 @@ _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1}
 """Which argument is the mode."""
 _WATCHING = (1024, 1026)
 """F_SETLEASE, F_NOTIFY: the one holds up whoever else opens the file, the other tells what happens in a folder."""
-_ON_OTHERS = "prlimit64 setpriority sched_setaffinity sendmsg"
+_ON_OTHERS = "setpriority sched_setaffinity sendmsg"
+_RLIMIT_CORE = 4
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 READ = landlock.READ | landlock.EXECUTE
 WRITE = READ | landlock.WRITE | landlock.MAKE_FIFO
@@ -102,12 +103,26 @@ def _on_others(shares_pids: bool) -> list[Any]:
     """
     allow = seccomp.ALLOW
     if not shares_pids:
-        return seccomp.for_each(_ON_OTHERS, allow)
+        return [*_limits(()), *seccomp.for_each(_ON_OTHERS, allow)]
     return [
-        ("prlimit64", allow, ((0, _ALL, 0),)),
-        ("prlimit64", allow, ((2, _POINTER, 0),)),  # asking for limits
+        *_limits(((0, _ALL, 0),)),
         *(("setpriority", allow, ((0, _ALL, which), (1, _ALL, 0))) for which in (os.PRIO_PROCESS, os.PRIO_PGRP)),
         ("sched_setaffinity", allow, ((0, _ALL, 0),)),
+    ]
+
+
+def _limits(tests: Any) -> list[Any]:
+    """Limits may be asked for, and set on whom the tests say; but the one of core dumps stays, whatever the code sets.
+
+    At 1 there is none; at 0 the kernel would still start the machine's own handler, as root, on what the code left.
+    """
+    allow, done = seccomp.ALLOW, seccomp.refuse(0)
+    return [
+        ("setrlimit", done, ((0, _ALL, _RLIMIT_CORE),)),
+        ("setrlimit", allow, ()),
+        ("prlimit64", allow, ((2, _POINTER, 0),)),
+        ("prlimit64", done, ((1, _ALL, _RLIMIT_CORE),)),
+        ("prlimit64", allow, tests),
     ]
 
 
