@@ -10,6 +10,7 @@ import json
 MAX_DEPTH = 200
 AROUND = 8  # levels of the message around a value, and of the innermost tag
 PLAIN_INT_BITS = 8192  # CPython refuses int <-> decimal text past 4300 digits; larger ones travel as hex
+MAX_CONTAINERS, MAX_ITEMS = 500_000, 2_000_000  # in one message: to read more would hold the host up for seconds
 _SMALL = 1 << 62
 _MARK = b'"$"'
 _HINT = "convert it first (str(), int(), float(), list(), .tolist(), dataclasses.asdict())"
@@ -45,6 +46,26 @@ def dumps_plain(items):
         if not (kind is str or (kind is int and -_SMALL < item < _SMALL) or item is None or kind is bool):
             return None
     return _encode(items).encode("ascii")
+
+
+def uncrowded(packed):
+    """The same wire form, if the other side takes so many parts. Raises NotPortable."""
+    if is_crowded(packed):
+        raise NotPortable("has more than %d lists and dicts, or %d items" % (MAX_CONTAINERS, MAX_ITEMS))
+    return packed
+
+
+def is_crowded(data):
+    """Whether bytes that may be a wire form have more parts than one message may have; those in texts do not count."""
+    if len(data) <= MAX_CONTAINERS or not _is_over(data.count(b"[") + data.count(b"{"), data.count(b",")):
+        return False
+    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(bare.split(b'"', 4 * MAX_ITEMS)[::2])  # every other piece is a text
+    return _is_over(outside.count(b"[") + outside.count(b"{"), outside.count(b","))
+
+
+def _is_over(containers, items):
+    return containers > MAX_CONTAINERS or items > MAX_ITEMS
 
 
 def _fast_encode():

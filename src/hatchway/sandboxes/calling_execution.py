@@ -42,6 +42,7 @@ class CallingExecution(RecordedExecution):
         self._pending: dict[str, FunctionCall] = {}
         self._unread: deque[FunctionCall] = deque()
         self._offered: Functions = ()
+        self._names: frozenset[str] | None = None
         self._beside: CallsBeside | None = None
         self._made = self._answered = 0
         self._is_idle = False
@@ -61,7 +62,9 @@ class CallingExecution(RecordedExecution):
 
     def offers(self, function_name: str) -> bool:
         """Whether the code was given this function."""
-        return any(as_signature(function).name == function_name for function in self._offered)
+        if self._names is None:
+            self._names = frozenset(as_signature(function).name for function in self._offered)
+        return function_name in self._names
 
     async def call_beside(self, function_name: str, arguments: Mapping[str, Any]) -> Any:
         """What the driver answers to a call that the code made by another way than the channel, as by a proxy.
@@ -146,6 +149,9 @@ class CallingExecution(RecordedExecution):
     def _on_call(self, call: FunctionCall) -> None:
         if self._is_over_calls():
             return
+        if not self.offers(call.function_name):
+            self._refuse(call)
+            return
         if len(self._pending) >= self._limits.pending_calls:
             self._strike(
                 over("pending_calls", f"more than {self._limits.pending_calls} calls were unanswered at a time")
@@ -156,6 +162,17 @@ class CallingExecution(RecordedExecution):
         self._unread.append(call)
         self._is_idle = False
         self._clock.run()
+
+    def _refuse(self, call: FunctionCall) -> None:
+        """What was not offered is nobody's to answer: the code forged it, or kept it from an earlier action."""
+        self._pending[call.call_id] = call
+        try:
+            sending = self._channel.answer_error(ToolError(f"there is no tool {call.function_name}"), call.call_id)
+        except TransportError:
+            sending = None  # it died just now, and `next` will tell
+        if sending is not None:
+            sending.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._go_on(call.call_id)
 
     def _is_over_calls(self) -> bool:
         self._made += 1

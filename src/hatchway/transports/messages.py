@@ -140,6 +140,8 @@ def parse(line: bytes) -> tuple[Message, int | None]:
     Raises:
         TransportError: It is no message.
     """
+    if codec.is_crowded(line):
+        raise TransportError("a message has more parts than the host takes")
     try:
         message: Any = codec.loads(line)
     except codec.Malformed as e:

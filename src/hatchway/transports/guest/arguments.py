@@ -29,7 +29,7 @@ def packed(name, args, kwargs, limit):
 
 def _packed(name, root, value):
     try:
-        return codec.dumps(value)
+        return codec.uncrowded(codec.dumps(value))
     except codec.NotPortable as e:
         told = "%s(): %s %s" % (name, e.path(root), e.reason)
         calls = _async_calls(value, 8)

@@ -191,7 +191,7 @@ class Interpreter:
         kind, told = end
         if kind is None:
             try:
-                packed = b"" if sizes.is_over([told], limit) else codec.dumps(told)
+                packed = b"" if sizes.is_over([told], limit) else codec.uncrowded(codec.dumps(told))
             except codec.NotPortable as e:
                 if self._displays.stands_for(told):
                     return b'{"type":"execution_complete","output":null}\n'

@@ -37,7 +37,7 @@ class Program:
     def complete(self, output=None):
         """Tell the host that the code ended, and its output."""
         try:
-            packed = codec.dumps(output)
+            packed = codec.uncrowded(codec.dumps(output))
         except codec.NotPortable as e:
             self._fail("value", "%s %s" % (e.path("output"), e.reason))
         else:
