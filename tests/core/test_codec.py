@@ -183,6 +183,22 @@ def test_depth_is_bounded_on_both_sides() -> None:
         codec.loads(b"[" * 100_000 + b"]" * 100_000)
 
 
+@pytest.mark.parametrize(
+    ("item", "most"), [(b"[],", codec.MAX_CONTAINERS), (b"{},", codec.MAX_CONTAINERS), (b"1,", codec.MAX_ITEMS)]
+)
+def test_how_many_parts_a_message_has_is_bounded(item: bytes, most: int) -> None:
+    assert not codec.is_crowded(b"[" + item * (most - 1) + b"0]")
+    assert codec.is_crowded(b"[" + item * (most + 1) + b"0]")
+    with pytest.raises(codec.NotPortable, match="has more than 500000 lists and dicts, or 2000000 items"):
+        codec.uncrowded(b"[" + item * (most + 1) + b"0]")
+
+
+@pytest.mark.parametrize("text", ["[{,", '"[,', "\\[,", '\\"[,'])
+def test_texts_are_not_counted_as_parts(text: str) -> None:
+    assert not codec.is_crowded(codec.dumps([text * codec.MAX_ITEMS]))
+    assert codec.is_crowded(codec.dumps([text]) + b"[]," * codec.MAX_CONTAINERS)
+
+
 def test_a_lying_class_is_seen_through() -> None:
     class Liar:
         __class__ = dict  # type: ignore[assignment]

@@ -22,7 +22,7 @@ AT_THE_HOST = [a for a in ATTACKS if a["category"] in ("value", "protocol")]
 ON_MONTY = {
     "blocked": {"blocked", "error"},
     "contained": {"contained", "error", "ended", "timeout", "over memory_bytes"},
-    "killed": {"error", "timeout", "over memory_bytes", "died", "ended"},
+    "killed": {"error", "timeout", "over memory_bytes", "over value_bytes", "died", "ended"},
     "host": {"ended", "error", "contained"},
 }
 """How each kind may end there: most of it ends at a module or a name that Monty does not have."""

@@ -139,6 +139,29 @@ async def test_open_files(jail: JailSandbox) -> None:
     assert error.message.endswith("OSError: [Errno 24] Too many open files: '/dev/null'")
 
 
+async def test_a_session_cannot_take_all_descriptors_under_way_from_its_neighbours(jail: JailSandbox) -> None:
+    """The kernel counts those in sockets per user, against the limit of whoever sends: a new child sends some too."""
+    code = """
+        import array, resource, socket
+        try: resource.setrlimit(resource.RLIMIT_NOFILE, (20_000, 20_000))
+        except ValueError: pass
+        held, fds = [], array.array('i', [0] * 250)
+        try:
+            for _ in range(40):
+                held += socket.socketpair()
+                held[-1].setblocking(False)
+                while True:
+                    try: held[-1].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+                    except BlockingIOError: break
+        except OSError:
+            pass
+        resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    """
+    async with jail.session() as greedy:
+        assert (await run(greedy, code)).output == 512
+        assert (await run(jail, "1 + 1")).output == 2
+
+
 async def test_code_that_lowers_its_own_limit_is_held_to_the_next_action_too(jail: JailSandbox) -> None:
     lower = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (60, 70))"
     async with jail.session() as session:

@@ -149,6 +149,54 @@ async def test_what_is_denied_cannot_be_changed(make_jail: MakeJail, work: Path,
     assert not (work / ".git").exists()
 
 
+BROUGHT = {
+    "moved": "os.rename('ours', '.git')",
+    "linked": "os.symlink('ours', '.git')",
+    "exchanged": "os.mkdir('.git')\nassert libc.renameat2(-100, b'ours', -100, b'.git', 2) == 0, 'Permission denied'",
+}
+
+
+@pytest.mark.parametrize("name", BROUGHT)
+async def test_nothing_is_brought_behind_a_denied_name(make_jail: MakeJail, work: Path, name: str) -> None:
+    """The denied path is not there yet: what was prepared elsewhere must not become it by a move or a link."""
+    code = "import ctypes, os\nlibc = ctypes.CDLL(None)\nos.makedirs('ours/hooks')\nopen('ours/hooks/pre', 'w')\n"
+    async with make_jail(paths=path_rules(write=[work], deny_write=[".git/hooks"])) as jail:
+        with pytest.raises(CodeRuntimeError, match=r"ermission denied"):
+            await run(jail, code + BROUGHT[name])
+    assert not (work / ".git" / "hooks").exists()
+
+
+async def test_nothing_leaves_the_place_a_pattern_is_about(make_jail: MakeJail, work: Path) -> None:
+    leave = "import os\nos.rename('sub', os.environ['TMPDIR'] + '/sub')"
+    async with make_jail(paths=path_rules(write=[work], deny_read=["**/deep/*.pem"])) as jail:
+        with pytest.raises(CodeRuntimeError, match="Invalid cross-device link"):
+            await run(jail, leave)
+    assert (work / "sub/deep/server.pem").read_text() == SECRET
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755])
+async def test_no_file_lends_the_rights_of_its_owner(make_jail: MakeJail, work: Path, mode: int) -> None:
+    """In a place granted by root it would be root's."""
+    code = f"""
+        import os
+        refused = []
+        try: os.open('lent', os.O_CREAT | os.O_WRONLY, {mode})
+        except PermissionError: refused.append('made')
+        try: os.chmod('plain.txt', {mode})
+        except PermissionError: refused.append('changed')
+        os.chmod('plain.txt', 0o755)
+        refused
+    """
+    async with make_jail(paths=path_rules(write=[work])) as jail:
+        (work / "plain.txt").unlink()
+        assert (await run(jail, "open('plain.txt', 'w').write('own')")).output == 3
+        if (work / "plain.txt").stat().st_uid not in (0, os.geteuid()):
+            (work / "plain.txt").unlink()  # in the landlock tier of root each guest has a uid of its own
+            code = "open('plain.txt', 'w').close()\n" + textwrap.dedent(code)
+        assert (await run(jail, code)).output == ["made", "changed"]
+    assert not any(path.stat().st_mode & 0o6000 for path in work.rglob("*"))
+
+
 async def test_files_that_appear_or_are_replaced_later_are_denied(make_jail: MakeJail, work: Path) -> None:
     rules = path_rules(write=[work], **RULES)
     async with make_jail(paths=rules) as jail, jail.session() as session:

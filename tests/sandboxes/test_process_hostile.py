@@ -121,6 +121,18 @@ async def test_an_answer_to_a_forged_call_is_not_taken_for_another(sandbox: Proc
     assert (await run(sandbox, code, {"ping": lambda *_: next(answers)})).output == "mine"
 
 
+async def test_a_call_of_what_was_not_offered_is_refused_at_the_wall(sandbox: ProcessSandbox) -> None:
+    """The driver never hears of it; whoever kept a tool from an earlier action is told inside."""
+    forged = b'{"type":"function_call","call_id":"f","function_name":"os.system","args":["id"],"kwargs":{}}\n'
+    code = f"{FORGE}    forge({forged!r})\n    ping()\n"
+    assert (await run(sandbox, code, {"ping": lambda: "only this one"})).output == "only this one"
+    async with sandbox.session() as session:
+        assert (await run(session, "kept = ping\nkept()", {"ping": lambda: 1})).output == 1
+        error = await failure(session, CodeRuntimeError, "kept()")
+        assert "ToolError: there is no tool ping" in str(error)
+        assert (await run(session, "2")).output == 2
+
+
 async def test_closing_the_channel_is_told(sandbox: ProcessSandbox) -> None:
     error = await failure(sandbox, CodeRuntimeError, "import os, time\nos.closerange(3, 64)\ntime.sleep(30)")
     assert str(error) == "the code closed its channel to the host"

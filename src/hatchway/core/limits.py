@@ -28,7 +28,7 @@ class Limits:
     processes: int = 64
     """Processes and threads of the code alive at one time."""
     open_files: int = 256
-    """File descriptors one process may hold."""
+    """File descriptors one process may hold; past 512 in a session only if its first action has as many."""
     file_bytes: int = 64 * MIB
     """Bytes of one file the code writes."""
     cpu_seconds: float = 120.0
