@@ -123,12 +123,13 @@ async def test_a_forged_frame_carries_no_authority(jail: JailSandbox) -> None:
             except OSError:
                 pass
         import time
-        time.sleep(5)
+        time.sleep(0.3)
+        harmless()
     """
     execution = await jail.execute(_dedented(code), ["harmless"])
     call = await execution.next()
-    assert isinstance(call, FunctionCall)  # handed to the gate, which knows no such tool
-    assert (call.function_name, call.call_id) == ("admin", "7.7")
+    assert isinstance(call, FunctionCall)  # the forged one was refused at the wall: nobody offered such a tool
+    assert call.function_name == "harmless"
     await execution.cancel()
 
 
