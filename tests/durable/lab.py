@@ -18,7 +18,7 @@ from hatchway import Allow, ApprovalRequired, CallContext, CodeMode, InDoubt, No
 from hatchway.core.errors import RunTaken
 from hatchway.core.events import AgentEvent, RunStarted, ToolOutput
 from hatchway.journal import book as journal_book
-from hatchway.journal import writer as journal_writer
+from hatchway.journal import committing, writer
 from hatchway.journal.store import Journal
 
 
@@ -97,14 +97,14 @@ def watched(killer: Killer) -> Any:
         killer.at("after the intent")
 
     journal_book.RunBook.started = watched_started  # type: ignore[method-assign]
-    together = journal_writer._together
+    together = committing.together
 
     def watched_together(db: Any, jobs: Any) -> None:
         killer.at("before a commit")
         together(db, jobs)
         killer.at("after a commit")
 
-    journal_writer._together = watched_together
+    committing.together = writer.together = watched_together  # both who commit: the loop and its thread
 
     def on_event(event: AgentEvent) -> None:
         if isinstance(event, RunStarted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -30,12 +31,30 @@ SHOWN = {
     "fs-own-open-ptmx": "terminals of its own",
     "fs-own-open-hosts": "made for the container",
     "fs-own-open-run": "of the image",
+    "fs-own-proc-machine": "of the machine, read only; what an engine masks is asked for one by one above",
+    "fs-own-sys": "read only; the engine masks the firmware",
+    "fs-own-dev": "message queues of its own",
+    "fs-own-host-secrets": "made for the container",
+    "proc-own-init-writes": "of its own processes, the relay among them",
+    "proc-own-limit-parent": "the relay of its own container: it ends nothing but itself",
+    "proc-own-nice-parent": "the relay of its own container",
+    "proc-own-affinity-parent": "the relay of its own container",
+    "proc-own-pidfd-parent": "the relay of its own container, which takes no signals from inside",
+    "proc-own-nice-user": "its own processes: nobody else is in the container",
+    "dos-own-sockets": "within what the container may have: the code's memory and the relay's",
 }
-"""What an engine shows of /proc, /sys and /etc, and a jail does not. Everything else that leaks is a failure."""
+"""What an engine shows of /proc, /sys and /etc, and lets code do to the relay beside it in its container, and a jail
+does not. Everything else that leaks is a failure."""
+SHOWN_AT_MOST = {
+    "fs-own-dev": {"/dev/mqueue"},
+    "fs-own-host-secrets": {"/.dockerenv", "/etc/hostname", "/var/mail", "/opt", "/srv", "/media"},
+}
+"""Of attacks that try many files, the ones that may open."""
 OTHERWISE = {
     "proc-023": {"contained"},  # the supervisor is the first process, which takes no signals from inside
     "proc-024": {"contained"},
     "protocol-091": {"contained"},  # there is no socket to pass descriptors over
+    "protocol-own-close-then-sleep": {"timeout"},  # the channel is the relay's: code cannot close it
 }
 IN_A_HURRY = {"dos-027", "kernel-own-uring", "kernel-own-ptrace", "net-054", "proc-016", "fs-own-open-core"}
 
@@ -78,6 +97,8 @@ def test_attack_holds(runner: Runner, attack: dict[str, Any]) -> None:
     assert seen["open_files"] < 150
     if attack["id"] in SHOWN:
         assert seen["outcome"] in ("LEAK", "blocked"), "shown no more: take it off the list"
+        if attack["id"] in SHOWN_AT_MOST:
+            assert set(ast.literal_eval(seen["stdout"].split(" ", 1)[1])) <= SHOWN_AT_MOST[attack["id"]]
         return
     assert "LEAK" not in seen["stdout"]
     assert seen["outcome"] in {*attack["outcomes"]["namespaces"], *OTHERWISE.get(attack["id"], ())}, seen
