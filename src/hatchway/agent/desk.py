@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Allow, Decision, Deny, Edit, NotRun, Ran, Settlement
-from hatchway.core.events import ApprovalRequest, Emit
+from hatchway.core.decisions import Allow, Decision, Deny, Edit, Later, NotRun, Ran, Settlement
+from hatchway.core.errors import ApprovalRequired
+from hatchway.core.events import AgentEvent, ApprovalRequest
 
 if TYPE_CHECKING:
     from hatchway.agent.permissions import PermissionManager
 
 GRACE_SECONDS = 0.25
 """How long code may go on after a person's no, so that code which just ends keeps its session."""
+LATE_GRACE_SECONDS = 5.0
+"""The same, for code that must first be led back to the call."""
 REJECTED = "the user said no"
 
 
@@ -69,7 +72,11 @@ class Desk:
         diff: str = "",
         in_doubt: bool = False,
     ) -> Answer:
-        """Whether it may run, by the rules or by whoever listens."""
+        """Whether it may run, by the rules or by whoever listens.
+
+        Raises:
+            ApprovalRequired: Whoever listens said `Later`.
+        """
         if (refused := self._denied(tool_name, tool_args)) is not None:
             return refused
         if not in_doubt and self._permissions is not None and self._permissions.is_allowed(tool_name, dict(tool_args)):
@@ -93,6 +100,10 @@ class Desk:
         except TimeoutError:
             reason = f"nobody decided within {self._timeout:g} s"
             return Refused(tool_name=tool_name, reason=reason, by_person=False)
+        finally:
+            request.withdraw()
+        if isinstance(answer, Later):
+            raise _later(request)
         return self._taken(tool_name, answer, in_doubt=in_doubt)
 
     def _taken(self, tool_name: str, answer: Settlement, *, in_doubt: bool) -> Answer:
@@ -130,7 +141,7 @@ class ActionGate:
         """The run of the action, once it started."""
         self._rejected = asyncio.Event()
 
-    async def decide(self, call: FunctionCall) -> Decision:
+    async def decide(self, call: FunctionCall) -> Decision | Later:
         """What `CodeMode` asks."""
         if self.rejection is not None:
             return Deny(REJECTED)
@@ -143,6 +154,8 @@ class ActionGate:
             if not asking.done():  # somebody said no to another call of this action meanwhile
                 return Deny(REJECTED)
             return self._decided(asking.result())
+        except ApprovalRequired:
+            return Later()
         finally:
             asking.cancel()
             rejected.cancel()
@@ -167,6 +180,13 @@ class ActionGate:
                 return Allow()
             case _:
                 assert_never(answer)
+
+
+def _later(request: ApprovalRequest) -> ApprovalRequired:
+    call = FunctionCall(call_id=request.call_id, function_name=request.tool_name, kwargs=request.tool_args)
+    error = ApprovalRequired(request.run_id, [call])
+    error.hint = "`Agent.resume` asks again"
+    return error
 
 
 def _nothing() -> None:

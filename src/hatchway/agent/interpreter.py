@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from hatchway.agent.desk import GRACE_SECONDS, ActionGate
+from hatchway.agent.desk import GRACE_SECONDS, LATE_GRACE_SECONDS, ActionGate, Emit
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Decision, Deny, Settlement
+from hatchway.core.decisions import Decision, Deny, Later, Settlement
 from hatchway.core.errors import (
+    ApprovalRequired,
     CodeExecutionError,
     CodeLimitError,
     CodeTimeoutError,
@@ -54,6 +55,7 @@ class Interpreter:
         self._session: ModeSession | None = None
         self._gate: ActionGate | None = None
         self._had_state, self._owes_note = had_state, False
+        self._is_paused = False
 
     def drive(self, mode: CodeMode) -> None:
         """Use this mode from now on; its `approve` and `on_event` are those of this interpreter."""
@@ -71,7 +73,7 @@ class Interpreter:
         Raises:
             SandboxUnavailable, SandboxCrashed, TransportError: It cannot be had.
         """
-        if self._session is not None and not self._session.is_gone:
+        if self._session is not None and not self._session.is_gone and not self._is_paused:
             return self._session
         for is_last in (False, False, True):  # what a crash left in the pool is found out one by one
             await self.close()
@@ -86,7 +88,7 @@ class Interpreter:
 
     async def close(self) -> None:
         """Kill the interpreter; the next action gets a fresh one."""
-        self._session, opened, self._open = None, self._open, AsyncExitStack()
+        self._session, opened, self._open, self._is_paused = None, self._open, AsyncExitStack(), False
         await opened.aclose()
 
     async def run(
@@ -98,6 +100,9 @@ class Interpreter:
             code: The action.
             gate: Decides about its calls.
             begin: Awaited before it starts, with the session it will run in.
+
+        Raises:
+            ApprovalRequired: It stands at calls that somebody wants to decide about later.
         """
         try:
             session = await self.session()
@@ -115,9 +120,17 @@ class Interpreter:
         return ActionEnd(end=end, notes=notes)
 
     async def resume(self, run_id: str, gate: ActionGate, decisions: Mapping[str, Settlement]) -> ActionEnd:
-        """Go on with an action whose process died."""
+        """Go on with an action that was paused, or whose process died.
+
+        Raises:
+            ApprovalRequired: Calls of it wait, and nobody was asked yet, or somebody wants to decide later.
+            InDoubt, CheckpointRefused: As `CodeMode.resume`.
+        """
         running = asyncio.ensure_future(self.mode.resume(run_id, decisions))
-        return ActionEnd(end=await self._ended(running, gate), notes=(LOST,))
+        end = await self._ended(running, gate)
+        if self._is_paused:
+            await self.close()  # it stood here, and what is left of its session is not known
+        return ActionEnd(end=end, notes=(LOST,))
 
     async def _ended(
         self, running: asyncio.Task[ExecutionResult], gate: ActionGate
@@ -125,6 +138,8 @@ class Interpreter:
         loop = asyncio.get_running_loop()
         self._gate = gate
         gate.on_rejected = lambda: loop.call_later(GRACE_SECONDS, running.cancel) and None
+        if gate.rejection is not None:  # said before it was led back to where it stood, which takes its time
+            loop.call_later(LATE_GRACE_SECONDS, running.cancel)
         try:
             await asyncio.wait({running})
         except asyncio.CancelledError:
@@ -138,6 +153,9 @@ class Interpreter:
             return None
         try:
             return running.result()
+        except ApprovalRequired:
+            self._is_paused = True
+            raise
         except (CodeExecutionError, SandboxCrashed, SandboxUnavailable, TransportError) as e:
             return e
 
@@ -145,7 +163,7 @@ class Interpreter:
         """Have the journal store what happened so far."""
         await self.mode.journal.written(lambda db: None)
 
-    async def approve(self, call: FunctionCall) -> Decision:
+    async def approve(self, call: FunctionCall) -> Decision | Later:
         """What the mode asks about every call."""
         return await self._gate.decide(call) if self._gate is not None else Deny("no action is under way")
 

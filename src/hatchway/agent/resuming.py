@@ -18,8 +18,8 @@ from hatchway.agent.subagents import Subagents
 from hatchway.agent.told import failure_told
 from hatchway.agent.tool_calls import ToolCalls
 from hatchway.agent.turn import CallsBook, Done
-from hatchway.core.decisions import NotRun, Ran, Settlement
-from hatchway.core.errors import CheckpointRefused, CodeExecutionError, HatchwayError, InDoubt
+from hatchway.core.decisions import Later, NotRun, Ran, Settlement
+from hatchway.core.errors import ApprovalRequired, CheckpointRefused, CodeExecutionError, HatchwayError, InDoubt
 from hatchway.core.results import ExecutionResult
 from hatchway.journal.entries import RunRow
 
@@ -60,7 +60,7 @@ class Resuming:
         now, by_id = book.now, {call.tool_call_id: call for call in calls}
         done: list[Done] = []
         if now is not None and now["kind"] == "tasks":
-            done = await self._tasks(by_id, now)
+            done = [] if self._subagents is None else await self._subagents.go_on(calls, now)
         elif now is not None and (call := by_id.get(now["id"])) is not None:
             done = [await (self._code if now["kind"] == "code" else self._tool)(call, now, book)]
         for each in done:
@@ -90,6 +90,12 @@ class Resuming:
         while True:
             try:
                 return await self._interpreter.resume(row.run_id, gate, decisions)
+            except ApprovalRequired as waiting:
+                decisions = {}  # those before it have had their effect
+                for call in waiting.pending:
+                    if isinstance(decision := await gate.decide(call), Later):
+                        raise
+                    decisions[call.call_id] = decision
             except InDoubt as doubt:
                 for call in doubt.calls:
                     if (settled := await self._settled(call.function_name, call.kwargs, call.call_id, gate)) is None:
@@ -124,17 +130,3 @@ class Resuming:
             return await self._calls.run_tool(call, tool, arguments, answer, book)
         except HatchwayError as e:
             return Done(part=failure_told(call, e))
-
-    async def _tasks(self, by_id: dict[str, ToolCallPart], now: dict[str, Any]) -> list[Done]:
-        if self._subagents is None:
-            return []
-        children: dict[str, str] = now["children"]
-        return list(
-            await asyncio.gather(
-                *(
-                    self._subagents.go_on(by_id[call_id], now["tasks"][call_id], child)
-                    for call_id, child in children.items()
-                    if call_id in by_id
-                )
-            )
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hatchway.agent.desk import Desk, Refused
@@ -12,8 +12,7 @@ from hatchway.agent.models import ModelResponse, ToolCallPart, ToolDefinition, T
 from hatchway.agent.told import failure_told, refusal_told
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Edit
-from hatchway.core.errors import HatchwayError, ToolError
-from hatchway.mode.replies import reply_text
+from hatchway.core.errors import ApprovalRequired, HatchwayError, ToolError
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
@@ -63,18 +62,19 @@ class Subagents:
         if book.history.is_stored and children:
             told = {call.tool_call_id: task for call, task in zip(calls, tasks, strict=True) if isinstance(task, dict)}
             await book.begin({"kind": "tasks", "children": children, "tasks": told})
-        async with asyncio.TaskGroup() as group:
-            running = [
-                group.create_task(self._worked(call, task, children[call.tool_call_id]))
-                if isinstance(task, dict)
-                else group.create_task(_at_once(task))
-                for call, task in zip(calls, tasks, strict=True)
-            ]
-        return [each.result() for each in running]
+        return await _all(
+            self._worked(call, task, children[call.tool_call_id]) if isinstance(task, dict) else _at_once(task)
+            for call, task in zip(calls, tasks, strict=True)
+        )
 
-    async def go_on(self, call: ToolCallPart, task: dict[str, Any], child_id: str) -> Done:
-        """Go on with a task whose process is gone."""
-        return await self._worked(call, task, child_id)
+    async def go_on(self, calls: Sequence[ToolCallPart], now: dict[str, Any]) -> list[Done]:
+        """Go on with tasks that were paused, or whose process is gone."""
+        children: dict[str, str] = now["children"]
+        return await _all(
+            self._worked(call, now["tasks"][call.tool_call_id], children[call.tool_call_id])
+            for call in calls
+            if call.tool_call_id in children
+        )
 
     async def _asked(self, call: ToolCallPart, desk: Desk) -> dict[str, Any] | Done:
         try:
@@ -102,6 +102,8 @@ class Subagents:
                 async with child:
                     await child.work(task["prompt"], task["max_turns"])
                     answer = _answer(child)
+            except ApprovalRequired:
+                raise
             except HatchwayError as e:
                 return Done(part=failure_told(call, f"the subagent {child_id} failed: {e}"))
             except Exception as e:  # a vendor's error in its own words; the parent's model decides what to do
@@ -116,6 +118,15 @@ def _answer(child: Agent) -> str:
         return "The subagent did not come to an answer: it reached its limit, or the user stopped it."
     text = reply_text(last)
     return text or "The subagent ended without a word."
+
+
+async def _all(working: Iterable[Awaitable[Done]]) -> list[Done]:
+    """What came of each; where one waits for an approval, the others go as far as they can first."""
+    ended = await asyncio.gather(*working, return_exceptions=True)
+    for each in ended:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in ended if isinstance(each, Done)]
 
 
 async def _at_once(done: Done) -> Done:

@@ -20,10 +20,12 @@ from hatchway.agent.models import (
 )
 from hatchway.agent.replies import Replies
 from hatchway.agent.usage import Usage
-from hatchway.core.events import Cancelled, Emit
+from hatchway.core.errors import ApprovalRequired
+from hatchway.core.events import Cancelled
 
 NOT_RUN = "not run: the turn had reached its limit of tool rounds"
 CANCELLED = "cancelled by the user"
+UNDECIDED = "not run: nobody decided about it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,9 @@ class Turn:
         self._book: CallsBook | None = None
 
     async def run(self, prompt: str | Sequence[UserContent], max_turns: int | None) -> None:
-        """Answer a prompt."""
+        """Answer a prompt; what an earlier turn left open is left."""
+        if self._history.unanswered():
+            await self._history.end_turn()
         said = ModelRequest([UserPromptPart(prompt)])
         await self._history.add(said, open_state={"limit": max_turns})
         await self._guarded(self._rounds(max_turns))
@@ -159,9 +163,15 @@ class Turn:
         except asyncio.CancelledError:
             await self._closed(CANCELLED)
             raise
+        except ApprovalRequired:
+            if not self._history.is_stored:  # nobody could go on with it
+                await self._closed(UNDECIDED)
+            raise
         except Exception:
             await self._closed("interrupted: the turn failed")
             raise
+        finally:
+            self._book = None
 
     async def _closed(self, why: str) -> None:
         partial, self._replies.partial = self._replies.partial, None

@@ -49,13 +49,18 @@ class NotRun:
     """A call in doubt did not run; it may run now."""
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Nobody can say now: the run pauses at the call, and whoever resumes it is asked again."""
+
+
 Decision = Allow | Deny | Edit
 """What may be said of a call that waits for approval."""
 Settlement = Allow | Deny | Edit | Ran | NotRun
 """What `resume` takes per call."""
 Approval = Literal["allow", "ask", "deny"]
 """What a tool or a rule says before anyone is asked."""
-ApproveCallback = Callable[[FunctionCall], "bool | Decision | Awaitable[bool | Decision]"]
+ApproveCallback = Callable[[FunctionCall], "bool | Decision | Later | Awaitable[bool | Decision | Later]"]
 """Sees a call with bound, validated arguments; sync callbacks run off the event loop."""
 
 

@@ -153,7 +153,7 @@ class ApprovalRequired(HatchwayError):
     def __init__(self, run_id: str, pending: Sequence[FunctionCall]) -> None:
         names = ", ".join(call.function_name for call in pending)
         super().__init__(
-            f"run {run_id} waits for approval of {len(pending)} call(s): {names}",
+            f"{f'run {run_id}' if run_id else 'the turn'} waits for approval of {len(pending)} call(s): {names}",
             hint="decide with `await resume(run_id, {call_id: Allow() | Deny(reason) | Edit(args)})`",
         )
         self.run_id = run_id

@@ -31,8 +31,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Decision, Deny, Edit, NotRun, Ran, Settlement, as_settlement
-from hatchway.core.filled import filled_at_once
+from hatchway.core.decisions import Decision, Deny, Edit, Later, NotRun, Ran, Settlement, as_settlement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +98,7 @@ class CallDecided(AgentEvent):
     """Who decided."""
 
 
-def _unanswered() -> asyncio.Future[Settlement]:
+def _unanswered() -> asyncio.Future[Settlement | Later]:
     return asyncio.get_running_loop().create_future()
 
 
@@ -109,7 +108,7 @@ class ApprovalRequest(AgentEvent):
 
     tool_name: str
     tool_args: Mapping[str, Any]
-    _future: asyncio.Future[Settlement] = field(default_factory=_unanswered, repr=False, compare=False)
+    _future: asyncio.Future[Settlement | Later] = field(default_factory=_unanswered, repr=False, compare=False)
     call_id: str = field(default="", kw_only=True)
     kind: Literal["code", "call", "tool"] = field(default="call", kw_only=True)
     """A whole code action, a call the code makes, or a call the model makes itself."""
@@ -119,12 +118,12 @@ class ApprovalRequest(AgentEvent):
     """A crash left it open whether it ran already: allowed, it runs (again); `Ran(value)` says that it did."""
 
     def approve(
-        self, decision: bool | Settlement = True, reason: str = "", *, edit: Mapping[str, Any] | None = None
+        self, decision: bool | Settlement | Later = True, reason: str = "", *, edit: Mapping[str, Any] | None = None
     ) -> None:
         """Answer. The first answer counts.
 
         Args:
-            decision: True, False, or a decision of its own.
+            decision: True, False, or a decision of its own; `Later()` pauses until somebody resumes.
             reason: With False: why, told to the model.
             edit: All arguments by name, to run with instead.
 
@@ -134,14 +133,29 @@ class ApprovalRequest(AgentEvent):
         """
         if self._future.done():
             raise RuntimeError(f"the call {self.call_id or self.tool_name} was already decided")
-        answer: bool | Settlement = Deny(reason) if decision is False else decision
+        answer: bool | Settlement | Later = Deny(reason) if decision is False else decision
+        if isinstance(answer, Later):
+            return self._future.set_result(answer)
         self._future.set_result(as_settlement(Edit(edit) if edit is not None and decision is True else answer))
 
-    async def settlement(self) -> Settlement:
+    def withdraw(self) -> None:
+        """Say that nobody waits for the answer any more. Legal after an answer."""
+        self._future.cancel()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody waits for the answer."""
+        return not self._future.done()
+
+    async def closed(self) -> None:
+        """Return when there is an answer, or nobody waits for one any more."""
+        await asyncio.wait([self._future])
+
+    async def settlement(self) -> Settlement | Later:
         """The answer, once there is one."""
         return await asyncio.shield(self._future)
 
-    async def decision(self) -> Decision:
+    async def decision(self) -> Decision | Later:
         """The answer, once there is one.
 
         Raises:
@@ -154,7 +168,7 @@ class ApprovalRequest(AgentEvent):
 
     async def approved(self) -> bool:
         """Whether the call may run, once somebody answered."""
-        return not isinstance(await self.settlement(), Deny)
+        return not isinstance(await self.settlement(), Deny | Later)
 
 
 @filled_at_once

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Approval, ApproveCallback, Decision, as_decision
+from hatchway.core.decisions import Approval, ApproveCallback, Decision, Later, as_decision
 from hatchway.gate.rules import Rule, strongest
 
 T = TypeVar("T")
@@ -61,8 +61,8 @@ def verdict(
     return Verdict("ask", "rule") if rule is not None else NOBODY_ASKS
 
 
-async def ask(approve: ApproveCallback, call: FunctionCall, off_loop: OffLoop[Any]) -> Decision:
-    """The callback's decision; a sync callback runs off the event loop.
+async def ask(approve: ApproveCallback, call: FunctionCall, off_loop: OffLoop[Any]) -> Decision | None:
+    """The callback's decision, None for `Later`; a sync callback runs off the event loop.
 
     Raises:
         TypeError: The callback answered something that is no decision.
@@ -71,4 +71,5 @@ async def ask(approve: ApproveCallback, call: FunctionCall, off_loop: OffLoop[An
         answer = approve(call)
     else:
         answer = await off_loop(lambda: approve(call))
-    return as_decision(await answer if inspect.isawaitable(answer) else answer)
+    said = await answer if inspect.isawaitable(answer) else answer
+    return None if isinstance(said, Later) else as_decision(said)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Decision
+from hatchway.core.decisions import Decision, Later
 from hatchway.core.errors import CodeExecutionError
 from hatchway.core.events import AgentEvent, ApprovalRequest
 from hatchway.mode.run import Run
@@ -32,10 +32,11 @@ async def streamed(
         listener(event)
         events.put_nowait(event)
 
-    async def request(call: FunctionCall) -> Decision:
+    async def request(call: FunctionCall) -> Decision | None:
         wanted = ApprovalRequest(call.function_name, call.kwargs, call_id=call.call_id, run_id=run.run_id)
         emit(wanted)
-        return await wanted.decision()
+        answer = await wanted.decision()
+        return None if isinstance(answer, Later) else answer
 
     run.emit = emit
     if asks:
