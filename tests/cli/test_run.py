@@ -40,42 +40,108 @@ def test_the_answer_is_on_stdout_and_all_else_on_stderr(hatchway: Any, workspace
     assert hatchway("conversations").stdout.split()[:2] == ["1", "idle"]
 
 
-def test_every_event_is_a_line_and_what_nobody_approves_ends_the_turn(hatchway: Any, workspace: Path) -> None:
-    ran = hatchway("run", *MODEL, "--json", "code: send('ada')")
+def test_every_event_is_a_line_and_what_nobody_approves_waits(hatchway: Any, workspace: Path) -> None:
+    ran = hatchway("run", *MODEL, "--json", "code: print(1) ;; send('ada') ;; send('bob')")
     events = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert ran.returncode == 4
+    assert ran.returncode == 5
     assert [event["event"] for event in events if not event["event"].endswith("Chunk")] == [
         "Response", "ApprovalRequest", "Ended",
     ]  # fmt: skip
-    assert events[-2]["tool_args"] == {"code": "send('ada')"}
-    assert events[-1]["state"] == "not_approved"
-    assert events[-1]["error"]["message"] == (
-        "the call of execute_code needs approval: run it in a terminal to be asked, or with --yes to allow every call"
+    assert events[-2]["tool_args"] == {"code": "print(1)\nsend('ada')\nsend('bob')"}
+    assert events[-1]["state"] == "paused"
+    assert events[-1]["error"]["message"] == "paused: execute_code needs approval, and nobody is here to give it"
+    assert [row["state"] for row in hatchway.json("conversations", "--json")] == ["open"]
+
+    (workspace / ".hatchway" / "permissions.json").write_text('{"allowed_tools": ["execute_code", "send(to=ada)"]}')
+    again = hatchway("run", *MODEL, "-c")
+    assert (again.returncode, again.stdout) == (5, "")
+    assert again.stderr.endswith(
+        "paused: send needs approval, and nobody is here to give it\n"
+        "at a terminal: hatchway --session 1 --model scripted.py:model --tools shop.py\n"
+        "to allow everything: hatchway run --yes --session 1 --model scripted.py:model --tools shop.py\n"
     )
+    assert again.stderr.count("send · asks for approval") == 1
+    [run] = hatchway.json("runs", "--json")
+    assert run["state"] == "paused"
+    assert (workspace / "effects.txt").read_text(encoding="utf-8") == "ada "
+
+    third = hatchway("run", *MODEL, "-c")
+    assert third.returncode == 5
+    assert third.stderr.count("send · asks for approval") == 1
+    last = hatchway("run", *MODEL, "--yes", "--session", "1", "and then this")
+    assert last.returncode == 0
+    assert last.stdout.startswith("It gave: `1 'sent to bob: hi'")
+    assert "> and then this" in last.stdout
+    assert (workspace / "effects.txt").read_text(encoding="utf-8") == "ada bob "
+    idle = hatchway("run", *MODEL, "-c")
+    assert (idle.returncode, idle.stdout) == (0, "")
+    assert idle.stderr == "nothing was left open in this conversation, and there is no task\n"
+
+
+def test_a_call_that_waits_is_decided_from_another_terminal(hatchway: Any, workspace: Path) -> None:
+    (workspace / ".hatchway").mkdir()
+    (workspace / ".hatchway" / "permissions.json").write_text('{"allowed_tools": ["execute_code"]}')
+    assert hatchway("run", *MODEL, "code: send('ada')").returncode == 5
+    [run] = hatchway.json("runs", "--json")
+    assert hatchway("approve", run["run_id"]).returncode == 0
     assert not (workspace / "effects.txt").exists()
+    ran = hatchway("run", *MODEL, "-c")
+    assert ran.returncode == 0
+    assert ran.stdout.startswith("It gave: `'sent to ada: hi'")
+    assert (workspace / "effects.txt").read_text(encoding="utf-8") == "ada "
+
+
+def test_what_a_person_writes_gives_its_output_on_stdout(hatchway: Any, workspace: Path) -> None:
+    ran = hatchway("run", "--model", "human", stdin="import sys\nprint('out')\nprint('err', file=sys.stderr)\n6 * 7")
+    assert (ran.returncode, ran.stdout) == (0, "out\n42\n")
+    assert "asks to run" not in ran.stderr
+    assert "│ err" in ran.stderr
+    failed = hatchway("run", "--model", "human", stdin="print('before')\n1 / 0")
+    assert (failed.returncode, failed.stdout) == (1, "before\n")
+    assert "ZeroDivisionError" in failed.stderr
 
 
 def test_a_person_at_a_terminal_is_asked(at_terminal: Any, workspace: Path) -> None:
     screen = at_terminal("run", *MODEL, "code: send('ada')")
-    screen.wait_for("allow? [Enter/y] yes  [n reason] no")
+    screen.wait_for("Run it? [Enter/y] yes [n] no")
     screen.type("n use bob\n")
     screen.wait_for("It gave: `The user rejected this code action: use bob")
     assert screen.end() == 0
+    assert screen.text.count("send('ada')") == 1
     assert not (workspace / "effects.txt").exists()
 
 
 def test_a_terminal_that_knows_only_lines_is_talked_with_by_lines(at_terminal: Any, workspace: Path) -> None:
     screen = at_terminal(*MODEL)
     screen.wait_for("› ")
+    screen.type("/tools\n")
+    screen.wait_for("/tools needs a terminal that can do more than lines")
     screen.type("code: print(send('ada'))\n")
-    for number in (1, 2):
-        screen.wait_for("allow? [Enter/y] yes  [n reason] no", number)
-        screen.type("y\n")
-    screen.wait_for("It gave: `sent to ada: hi`")
-    screen.wait_for("› ", 4)
+    screen.wait_for("Run it? [Enter/y] yes")
+    screen.type("e\n")
+    screen.wait_for("a line with only . runs it so")
+    screen.type("for to in ('bob', 'bill', 'carl'):\n    print(send(to))\n.\n")
+    screen.wait_for("Allow send? [Enter/y] yes")
+    screen.type("a send(to=b*)\n")
+    screen.wait_for("send(to=b*) is allowed from now on")
+    screen.wait_for("to='carl'")
+    screen.wait_for("Allow send? [Enter/y] yes", 2)
+    screen.type("y\n")
+    screen.wait_for("It gave: `The user changed the code.")
+    screen.wait_for("› ", 6)
     screen.type("q\n")
     assert screen.end() == 0
     assert "\x1b" not in screen.text
+    assert (workspace / "effects.txt").read_text(encoding="utf-8") == "bob bill carl "
+
+
+def test_a_terminal_closed_at_a_question_leaves_it_open(at_terminal: Any, hatchway: Any, workspace: Path) -> None:
+    screen = at_terminal("run", *MODEL, "code: send('ada')")
+    screen.wait_for("Run it? [Enter/y] yes")
+    screen.type("\x04")
+    screen.wait_for("paused: execute_code needs approval")
+    assert screen.end() == 5
+    assert [row["state"] for row in hatchway.json("conversations", "--json")] == ["open"]
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,11 @@ class Conversation:
         """Where it is stored."""
         return self._table.journal
 
+    @property
+    def number(self) -> int:
+        """What a person picks it by."""
+        return self._table.find(self.id)[0].number
+
     async def append(
         self, messages: Sequence[ModelMessage], *, open_state: dict[str, Any] | bool | None = True
     ) -> None:

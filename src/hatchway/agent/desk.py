@@ -139,6 +139,8 @@ class ActionGate:
         """Called at that moment."""
         self.run_id = ""
         """The run of the action, once it started."""
+        self.is_postponed = False
+        """Somebody said `Later` to one of its calls."""
         self._rejected = asyncio.Event()
 
     async def decide(self, call: FunctionCall) -> Decision | Later:
@@ -155,6 +157,7 @@ class ActionGate:
                 return Deny(REJECTED)
             return self._decided(asking.result())
         except ApprovalRequired:
+            self.is_postponed = True
             return Later()
         finally:
             asking.cancel()

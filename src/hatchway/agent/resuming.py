@@ -91,6 +91,8 @@ class Resuming:
             try:
                 return await self._interpreter.resume(row.run_id, gate, decisions)
             except ApprovalRequired as waiting:
+                if gate.is_postponed:
+                    raise
                 decisions = {}  # those before it have had their effect
                 for call in waiting.pending:
                     if isinstance(decision := await gate.decide(call), Later):

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hatchway.cli.display import cut, make_console, neutral
-from hatchway.cli.exits import Exit
+from hatchway.cli.exits import Exit, exit_for
 from hatchway.cli.objects import error_object, event_object, print_json
 from hatchway.cli.recording import Recording
-from hatchway.core.decisions import Decision
-from hatchway.core.errors import HatchwayError
-from hatchway.core.events import AgentEvent, ApprovalRequest, Cancelled, Response, ResponseChunk
+from hatchway.core.decisions import Settlement
+from hatchway.core.errors import ApprovalRequired, HatchwayError
+from hatchway.core.events import (
+    AgentEvent,
+    ApprovalRequest,
+    Cancelled,
+    CodeExecutionOutput,
+    CodeExecutionOutputChunk,
+    Response,
+    ResponseChunk,
+    RunFailed,
+)
 from hatchway.trace.blocks import Block, Prose
 from hatchway.trace.dialogue import MAIN, Dialogue
 from hatchway.trace.terminal import Painter
@@ -43,7 +52,7 @@ class Account(ABC):
     def said(self, prompt: str) -> None:
         """The prompt."""
         if self._recording is not None:
-            self._recording.add(self._dialogue.said(prompt))
+            self._recording.add(self._dialogue.said(prompt, is_code=isinstance(self, CodeAccount)))
 
     def take(self, event: AgentEvent) -> None:
         """One event."""
@@ -59,10 +68,23 @@ class Account(ABC):
             self._recording.add(blocks)
         self.show(event, blocks)
 
-    def decided(self, request: ApprovalRequest, decision: Decision) -> None:
-        """What somebody answered."""
+    def allowed(self, request: ApprovalRequest, *, is_shown: bool = False) -> None:
+        """Something that nobody was asked about; `is_shown`: the person wrote its code."""
+        blocks = self._dialogue.allowed(request, is_shown=is_shown)
         if self._recording is not None:
-            self._recording.add(self._dialogue.decided(request, decision))
+            self._recording.add(blocks)
+        self.show(request, blocks)
+
+    def decided(self, request: ApprovalRequest, decision: Settlement) -> None:
+        """What somebody answered."""
+        blocks = self._dialogue.decided(request, decision)
+        if self._recording is not None:
+            self._recording.add(blocks)
+        self.tell(blocks)
+
+    @abstractmethod
+    def tell(self, blocks: Sequence[Block]) -> None:
+        """Tell a person what is no event."""
 
     @abstractmethod
     def show(self, event: AgentEvent, blocks: Sequence[Block]) -> None:
@@ -106,13 +128,18 @@ class TextAccount(Account):
                 if blocks:
                     self._end_line()
                     self._release()
-                for block in blocks:
-                    self._painter.paint(block)
+                self.tell(blocks)
+
+    def tell(self, blocks: Sequence[Block]) -> None:
+        """Paint blocks."""
+        for block in blocks:
+            self._painter.paint(block)
 
     def failed(self, error: Exception) -> None:
-        """The turn broke off."""
+        """The turn broke off, or waits."""
         self._end_line()
-        click.echo(f"Error: {cut(neutral(_told(error)), 4000)}", err=True)
+        word = "" if isinstance(error, ApprovalRequired) else "Error: "
+        click.echo(f"{word}{cut(neutral(_told(error)), 4000)}", err=True)
 
     def end_turn(self) -> None:
         """What is held back was the answer."""
@@ -138,6 +165,26 @@ class TextAccount(Account):
             self._is_open = False
 
 
+class CodeAccount(TextAccount):
+    """For a person who writes the actions: what they print and give on stdout, as `hatchway exec` does."""
+
+    def show(self, event: AgentEvent, blocks: Sequence[Block]) -> None:
+        """Tell one event."""
+        match event:
+            case CodeExecutionOutputChunk(text=text, stream="stdout"):
+                click.echo(neutral(text), nl=False)
+                self._is_open = not text.endswith("\n")
+            case CodeExecutionOutput(result=result):
+                self._end_line()
+                if result is not None and result.output is not None:
+                    click.echo(neutral(repr(result.output)))
+            case RunFailed(error=error):
+                self.exit = exit_for(error)
+                super().show(event, blocks)
+            case _:
+                super().show(event, blocks)
+
+
 class JsonAccount(Account):
     """Each event as a line of JSON, and one at the end."""
 
@@ -149,6 +196,9 @@ class JsonAccount(Account):
         """Print one event."""
         print_json(event_object(event))
         sys.stdout.flush()
+
+    def tell(self, blocks: Sequence[Block]) -> None:
+        """Events say it all."""
 
     def failed(self, error: Exception) -> None:
         """Remember why."""

@@ -40,6 +40,12 @@ class AgentOptions:
     record_dir: Path
     record_title: str
 
+    def words(self) -> list[str]:
+        """What must be typed again to go on in the same way."""
+        given = {"--model": self.model, "--sandbox": self.sandbox, "--sandbox-config": self.sandbox_config}
+        named = [*given.items(), *(("--tools", each) for each in self.tools)]
+        return [word for name, value in named if value is not None for word in (name, str(value))]
+
 
 _OPTIONS = (
     click.option("--model", metavar="NAME", help="Such as openai:gpt-5; human: you write the actions; FILE.py:NAME."),

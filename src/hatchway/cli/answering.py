@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -13,43 +14,49 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from hatchway.agent.human import HUMAN
-from hatchway.cli.accounts import Account, JsonAccount, TextAccount
+from hatchway.cli.accounts import Account, CodeAccount, JsonAccount, TextAccount
+from hatchway.cli.agent_answers import AgentAnswers, terminal_to_ask
 from hatchway.cli.agent_options import AgentOptions
 from hatchway.cli.agent_setup import NO_MODEL, Setup, load_model, prepare, started
 from hatchway.cli.attachments import attached
 from hatchway.cli.display import neutral
-from hatchway.cli.exits import Exit, exit_for
+from hatchway.cli.exits import exit_for
 from hatchway.cli.logs import logging_to
-from hatchway.cli.prompt import BARE_NO, Asker, NotApproved, asking, nobody
 from hatchway.cli.recording import Recording
 from hatchway.cli.terminal import find_terminal
 from hatchway.cli.tui.asked import QUIT
-from hatchway.core.decisions import Allow, Decision, Deny
-from hatchway.core.errors import InvalidSetting
+from hatchway.core.decisions import Allow, Later
+from hatchway.core.errors import ApprovalRequired, InvalidSetting
 from hatchway.core.events import AgentEvent, ApprovalRequest
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
+    from hatchway.cli.exits import Exit
 
 
 async def answer(prompts: AsyncIterator[str], options: AgentOptions, *, as_json: bool) -> Exit:
     """Answer prompts, one after the other, and end; how it ended."""
     recording = Recording(options.record_dir, options.record_title) if options.record else None
-    account = JsonAccount(recording) if as_json else TextAccount(recording)
+    account: Account = JsonAccount(recording) if as_json else TextAccount(recording)
     agent: Agent | None = None
+    session: int | None = None
     logs = logging_to(partial(click.echo, nl=False, err=True), options.log_level)
     try:
         setup = await asyncio.to_thread(prepare, options)
         name = setup.choice.model
         if name is None:
             raise InvalidSetting(f"there is no model: {setup.choice.why}", hint=NO_MODEL)
+        if name == HUMAN and not as_json:
+            account = CodeAccount(recording)
         model = await asyncio.to_thread(load_model, name, setup.choice)
-        with asking(yes=options.yes, otherwise=nobody, stdin_is_code=not sys.stdin.isatty()) as ask, logs:
-            async with started(setup, model) as (agent, _):
-                await _turns(agent, prompts, setup, account, ask)
-    except NotApproved as e:
-        account.exit = Exit.NOT_APPROVED
-        account.failed(e)
+        with terminal_to_ask(yes=options.yes, stdin_is_task=not sys.stdin.isatty()) as terminal, logs:
+            async with started(setup, model) as (agent, permissions):
+                session = None if agent.conversation is None else agent.conversation.number
+                answers = AgentAnswers(terminal, permissions, yes=options.yes)
+                await _Turns(agent, setup, account, answers).take(prompts)
+    except ApprovalRequired as e:
+        account.exit = exit_for(e)
+        account.failed(_paused(e, session, options))
     except Exception as e:  # whatever a vendor's library raises is told, and is no traceback
         account.exit = exit_for(e)
         account.failed(e)
@@ -60,83 +67,88 @@ async def answer(prompts: AsyncIterator[str], options: AgentOptions, *, as_json:
 
 
 async def once(prompt: str) -> AsyncIterator[str]:
-    """One prompt."""
-    yield prompt
+    """One prompt; an empty one is none."""
+    if prompt:
+        yield prompt
 
 
 async def typed() -> AsyncIterator[str]:
     """Lines, at a terminal that can do no more than lines."""
+    from hatchway.cli.tui.completing import COMMANDS
+
     terminal = find_terminal()
     while terminal is not None:
         click.echo("› ", nl=False, err=True)
         line = await terminal.line()
         if line is None or line == QUIT:
             return
-        if line:
+        if line.startswith("/") and line.split()[0] in COMMANDS:
+            click.echo(f"{line.split()[0]} needs a terminal that can do more than lines", err=True)
+        elif line:
             yield line
 
 
-async def _turns(agent: Agent, prompts: AsyncIterator[str], setup: Setup, account: Account, ask: Asker) -> None:
-    if setup.options.goes_on or setup.options.session:
-        await _follow(agent.resume(), account, ask)
-    async for prompt in prompts:
-        await _turn(agent, prompt, setup, account, ask)
-        account.end_turn()
+class _Turns:
+    """The turns of one conversation, told as they go."""
 
+    def __init__(self, agent: Agent, setup: Setup, account: Account, answers: AgentAnswers) -> None:
+        self._agent, self._setup, self._account, self._answers = agent, setup, account, answers
+        self._is_human = setup.choice.model == HUMAN
 
-async def _turn(agent: Agent, prompt: str, setup: Setup, account: Account, ask: Asker) -> None:
-    content: Any = prompt
-    if setup.choice.model != HUMAN:
-        brought = await asyncio.to_thread(attached, prompt, Path.cwd())
-        content = brought.content()
+    async def take(self, prompts: AsyncIterator[str]) -> None:
+        """First what was left open, then each prompt.
 
-    async def answered(request: ApprovalRequest) -> Decision:
-        own = setup.choice.model == HUMAN and request.kind == "code" and request.tool_args.get("code") == prompt
-        return Allow() if own else await ask(request)
+        Raises:
+            ApprovalRequired: Something waits for a decision, and nobody is there.
+        """
+        is_idle = False
+        if self._setup.options.goes_on or self._setup.options.session:
+            is_idle = not await self._follow(self._agent.resume(), "")
+            self._account.end_turn()
+        async for prompt in prompts:
+            is_idle = False
+            content: Any = prompt
+            if not self._is_human:
+                content = (await asyncio.to_thread(attached, prompt, Path.cwd())).content()
+            self._account.said(prompt)
+            await self._follow(self._agent.stream(content), prompt)
+            self._account.end_turn()
+        if is_idle:
+            click.echo("nothing was left open in this conversation, and there is no task", err=True)
 
-    account.said(prompt)
-    await _follow(agent.stream(content), account, answered)
+    async def _follow(self, events: AsyncIterator[AgentEvent], prompt: str) -> bool:
+        """Tell each event; whether there was one. What comes while somebody thinks about a question waits for that."""
+        is_told = False
+        async with aclosing(cast("AsyncGenerator[AgentEvent]", events)) as stream:
+            async for event in stream:
+                is_told = True
+                if not isinstance(event, ApprovalRequest):
+                    self._account.take(event)
+                elif event.is_open:
+                    await self._settle(event, prompt)
+        return is_told
 
-
-async def _follow(events: AsyncIterator[AgentEvent], account: Account, ask: Asker) -> None:
-    """Tell each event; questions are put one after the other, while the rest goes on."""
-    waiting: list[asyncio.Future[None]] = []
-    lock = asyncio.Lock()
-
-    async def settle(request: ApprovalRequest) -> None:
-        async with lock:
-            decision = await ask(request)
-            if decision == Deny(BARE_NO):
-                decision = Deny()  # the agent ends the turn at a no without a reason
-            account.decided(request, decision)
-            request.approve(decision)
-
-    async with aclosing(cast("AsyncGenerator[AgentEvent]", events)) as stream:
-        try:
-            async for event in _or_failed(stream, waiting):
-                account.take(event)
-                if isinstance(event, ApprovalRequest):
-                    waiting.append(asyncio.ensure_future(settle(event)))
-        finally:
-            for each in waiting:
-                each.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-
-
-async def _or_failed(
-    stream: AsyncGenerator[AgentEvent], waiting: list[asyncio.Future[None]]
-) -> AsyncGenerator[AgentEvent]:
-    """The events, until somebody who was asked cannot answer: that is raised here."""
-    while True:
-        following = asyncio.ensure_future(anext(stream, None))
-        while not following.done():
-            await asyncio.wait([following, *waiting], return_when=asyncio.FIRST_COMPLETED)
-            for each in [each for each in waiting if each.done()]:
-                waiting.remove(each)
-                if (error := each.exception()) is not None:
-                    following.cancel()
-                    await asyncio.gather(following, return_exceptions=True)
-                    raise error
-        if (event := following.result()) is None:
+    async def _settle(self, request: ApprovalRequest, prompt: str) -> None:
+        is_own = self._is_human and request.kind == "code" and request.tool_args.get("code") == prompt
+        if is_own or self._answers.allows(request):
+            self._account.allowed(request, is_shown=is_own)
+            return request.approve(Allow())
+        self._account.take(request)
+        decision = await self._answers.ask(request)
+        if decision is None:
             return
-        yield event
+        if not isinstance(decision, Later):
+            self._account.decided(request, decision)
+        request.approve(decision)
+
+
+def _paused(error: ApprovalRequired, session: int | None, options: AgentOptions) -> ApprovalRequired:
+    """The same, with what to type."""
+    from hatchway.cli.journals import journal_words
+
+    if session is not None:
+        words = shlex.join(["--session", str(session), *options.words(), *journal_words(options.journal)])
+        names = ", ".join(dict.fromkeys(neutral(call.function_name) for call in error.pending))
+        error.message = f"paused: {names} needs approval, and nobody is here to give it"
+        error.hint = f"at a terminal: hatchway {words}\nto allow everything: hatchway run --yes {words}"
+    return error

@@ -18,7 +18,8 @@ It acts by writing Python, which runs in a sandbox; every action and every call 
 it is a conversation: Enter sends, Alt+Enter is a newline, @path brings a file along, /help says the rest.
 
 With TASK the answer goes to stdout and everything else to stderr; what is piped in is added to the task. With --json
-each event is one line. Where nobody can be asked, what needs approval ends the turn: --yes allows it.
+each event is one line. Where nobody can be asked, what needs approval pauses the turn: it is kept, and -c or --session
+goes on with it, at a terminal or with --yes, with another TASK or without one.
 
 \b
 Exit codes of a task:
@@ -26,7 +27,8 @@ Exit codes of a task:
   1    the model failed, or the turn did not come to its end
   2    the command line or the configuration is wrong, or no model is there
   3    the sandbox is unavailable or crashed
-  4    an action or a call was not approved, and the turn is over
+  4    somebody said no, and the turn is over
+  5    something waits for approval, and nobody is there to give it
   8    another process has the conversation
   130  interrupted
 """
@@ -45,9 +47,10 @@ def run(ctx: click.Context, task: tuple[str, ...], as_json: bool, **given: Any) 
     if options.goes_on and options.session:
         raise click.UsageError("-c is the newest conversation, --session is a chosen one: give one of them")
     prompt = "\n\n".join(filter(None, [" ".join(task), _piped()]))
-    if not prompt and not _at_terminal():
+    goes_on = options.goes_on or bool(options.session)
+    if not prompt and not goes_on and not _at_terminal():
         raise click.UsageError("there is no terminal and no task: hatchway run TASK")
-    if prompt:
+    if prompt or (goes_on and (as_json or not _at_terminal())):
         from hatchway.cli.answering import answer, once
 
         ctx.exit(asyncio.run(answer(once(prompt), options, as_json=as_json)))

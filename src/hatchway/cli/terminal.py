@@ -30,15 +30,16 @@ class Terminal:
         with suppress(termios.error):
             termios.tcflush(self._fd, termios.TCIFLUSH)
 
-    async def line(self) -> str | None:
-        """The next line without its end; None when the person closed the terminal (Ctrl-D)."""
+    async def line(self, *, keeps_spaces: bool = False) -> str | None:
+        """The next line without its end and the space around it; None when the person closed the terminal (Ctrl-D)."""
         while b"\n" not in self._rest:
             piece = await self._piece()
             if not piece:
                 return None
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
-        return line.decode(errors="replace").strip()
+        text = line.decode(errors="replace")
+        return text.rstrip("\r") if keeps_spaces else text.strip()
 
     async def _piece(self) -> bytes:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()

@@ -40,10 +40,24 @@ class Dialogue:
         self._decided: set[str] = set()
         self._agent = MAIN
 
-    def said(self, prompt: str) -> list[Block]:
-        """A prompt."""
+    def said(self, prompt: str, *, is_code: bool = False) -> list[Block]:
+        """A prompt; where the person writes the actions, it is code."""
         self._agent = MAIN
+        if is_code:
+            return [Code(text=neutral(prompt), what="you")]
         return [Prose(text=neutral(prompt), who="you")]
+
+    def allowed(self, request: ApprovalRequest, *, is_shown: bool = False) -> list[Block]:
+        """Something that nobody needs to be asked about. What code does is told when it does it.
+
+        Args:
+            request: What it is.
+            is_shown: Its code stands there already: the person wrote it.
+        """
+        self._decided.add(request.call_id)
+        if request.kind == "code" and is_shown:
+            self._asked.append(str(request.tool_args.get("code", "")))
+        return [self._tool(request, "allowed")] if request.kind == "tool" else []
 
     def decided(self, request: ApprovalRequest, decision: Settlement, *, by: str = "you") -> list[Block]:
         """What somebody answered to a request."""
@@ -81,12 +95,13 @@ class Dialogue:
                 named = [Part(neutral(event.tool_name), "bold"), Part(" → ", "dim")]
                 return [_folded("✓", "good", named, content, "value")]
             case CallDecided() if event.call.call_id in self._decided or isinstance(event.decision, Allow):
+                self._record(event).note(event.call)
                 return []  # told already, or allowed like everything nobody was asked about
             case _:
                 return self._of_run(event)
 
     def _of_run(self, event: AgentEvent) -> list[Block]:
-        blocks = self._runs.setdefault(event.run_id, Record(event.at)).told(event)
+        blocks = self._record(event).told(event)
         if isinstance(event, RunStarted):
             if shown := event.code in self._asked:
                 self._asked.remove(event.code)
@@ -95,17 +110,23 @@ class Dialogue:
             self._runs.pop(event.run_id)
         return blocks
 
+    def _record(self, event: AgentEvent) -> Record:
+        return self._runs.setdefault(event.run_id, Record(event.at, callback=""))
+
     def _asks(self, request: ApprovalRequest) -> list[Block]:
         before = self._runs[request.run_id].rest() if request.run_id in self._runs else []
         if request.kind == "code":
             code = str(request.tool_args.get("code", ""))
             self._asked.append(code)
             return [*before, Code(text=neutral(code), about="asks to run")]
-        name = neutral(request.tool_name)
         why = "asks, and may have run before a crash" if request.in_doubt else "asks for approval"
+        return [*before, self._tool(request, why)]
+
+    def _tool(self, request: ApprovalRequest, about: str) -> Code:
+        name = neutral(request.tool_name)
         if request.diff:
-            return [*before, Code(text=neutral(request.diff), about=why, what=name, language="diff")]
-        return [*before, Code(text=call_source(name, request.tool_args, WHOLE)[0], about=why, what=name)]
+            return Code(text=neutral(request.diff).rstrip("\n"), about=about, what=name, language="diff")
+        return Code(text=call_source(name, request.tool_args, WHOLE)[0], about=about, what=name)
 
 
 def _note(event: Retrying | Compacted | Cancelled) -> Line:

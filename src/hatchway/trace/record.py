@@ -50,10 +50,12 @@ class Record:
 
     Args:
         began: When it began, in seconds since the epoch, for a run whose start is not among the events.
+        callback: What the host's callback is called, where it decided; empty: it is not told who did.
     """
 
-    def __init__(self, began: float = 0.0) -> None:
+    def __init__(self, began: float = 0.0, *, callback: str = BY["callback"]) -> None:
         self._began = began
+        self._by = BY | {"callback": callback}
         self._calls: dict[str, FunctionCall] = {}
         self._open: set[str] = set()
         self._decisions: dict[str, Decision] = {}
@@ -96,6 +98,10 @@ class Record:
             case _:
                 return []
 
+    def note(self, call: FunctionCall) -> None:
+        """A call that is told when it ends."""
+        self._calls.setdefault(call.call_id, call)
+
     def rest(self) -> list[Block]:
         """What is held back, now."""
         held, self._held = self._held, None
@@ -136,8 +142,8 @@ class Record:
             before = self.rest()
         call = self._calls.get(event.call_id) or FunctionCall(call_id=event.call_id, function_name=event.tool_name)
         parts = [*call_parts(call), Part(" → ", "dim"), Part(_outcome(event))]
-        if isinstance(held, CallDecided) and not before:
-            parts.append(Part(f"  ({BY[held.by]})", "dim"))
+        if isinstance(held, CallDecided) and not before and self._by[held.by]:
+            parts.append(Part(f"  ({self._by[held.by]})", "dim"))
         if event.seconds >= 0.001:
             parts.append(Part(f"  {elapsed_text(event.seconds)}", "dim"))
         mark, tone = outcome_mark(event)
@@ -145,8 +151,7 @@ class Record:
         return [*before, self._line(at, mark, tone, *parts, whole=whole)]
 
     def _decided(self, event: CallDecided) -> Line:
-        by = BY[event.by]
-        mark, tone, said = decision_words(event.decision, by)
+        mark, tone, said = decision_words(event.decision, self._by[event.by] or "the agent")
         more: list[tuple[str, str]] = []
         parts = [*call_parts(event.call), Part(f" {said}")]
         if isinstance(event.decision, Edit):

@@ -156,6 +156,41 @@ def test_what_is_allowed_for_longer_and_what_is_no_answer(at_tmux: Callable[...,
     assert effects(workspace) == "ada bob adam bob "
 
 
+def test_calls_side_by_side_are_shown_and_asked_one_by_one(at_tmux: Callable[..., Any]) -> None:
+    terminal = at_tmux()
+    pings = "import asyncio ;; print(await asyncio.gather(*(ping(number) for number in range(4))))"
+    say(terminal, f"code: {pings}")
+    terminal.wait_for(RUN)
+    terminal.press("y")
+    screen = terminal.wait_for("Allow ping?")
+    assert "number=0" in screen
+    assert "number=1" not in screen
+    terminal.press("y")
+    screen = terminal.wait_for("details  (2")
+    assert "number=1" in screen
+    assert "number=2" not in screen
+    terminal.press("s")  # those that wait already are among the like
+    screen = terminal.wait_for("│ ['pong 0', 'pong 1', 'pong 2', 'pong 3']")
+    assert screen.count("ping · asks for approval") == 2
+
+    say(terminal, "code: send('ada')")
+    terminal.wait_for(RUN, 2)
+    terminal.press("y")
+    terminal.wait_for(ALLOW)
+    terminal.press("n")
+    terminal.wait_for("Why not?")
+    terminal.type("not ada", "Enter")
+    assert "⊘ send(to='ada') → not ada\n" in terminal.wait_for("It gave: The user rejected")
+
+
+def test_no_answer_in_time_is_no_and_the_question_goes_away(at_tmux: Callable[..., Any]) -> None:
+    terminal = at_tmux("--approval-timeout", "2")
+    say(terminal, "code: send('ada')")
+    terminal.wait_for("nobody waits for a decision about execute_code any more")
+    terminal.wait_for("It gave: ")
+    assert "Run it?" not in terminal.wait_for_end(PROMPT)
+
+
 def test_esc_cancels_a_reply_running_code_and_a_question(at_tmux: Callable[..., Any], workspace: Path) -> None:
     terminal = at_tmux()
     say(terminal, "slow")
@@ -249,6 +284,8 @@ def test_words_and_another_model(at_tmux: Callable[..., Any], workspace: Path) -
     say(terminal, "send(f'ada{double(21)}')")
     terminal.wait_for(ALLOW)
     assert RUN not in terminal.screen
+    assert "asks to run" not in terminal.screen
+    assert terminal.screen.count("send(f'ada{double(21)}')") == 1
     terminal.press("y")
     terminal.wait_for("= 'sent to ada42: hi'")
     assert effects(workspace) == "ada42 "

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hatchway.agent.human import HUMAN
-from hatchway.cli.agent_options import AgentOptions
 from hatchway.cli.agent_setup import Setup, load_model, started
 from hatchway.cli.attachments import attached
 from hatchway.cli.logs import logging_to
@@ -18,7 +17,7 @@ from hatchway.cli.tui.first_run import first_run
 from hatchway.cli.tui.python_prompt import set_prompt
 from hatchway.cli.tui.screen import Screen
 from hatchway.cli.tui.status import Status
-from hatchway.cli.tui.turn import TurnView
+from hatchway.cli.tui.turn import Allower, TurnView
 from hatchway.cli.tui.words import Words
 from hatchway.core.errors import HatchwayError
 from hatchway.core.events import ApprovalRequest
@@ -53,6 +52,7 @@ async def talk(screen: Screen, status: Status, setup: Setup, draft: Draft) -> bo
     with logging_to(screen.print, setup.options.log_level):
         async with started(setup, model) as (agent, permissions):
             status.doing = ""
+            screen.refresh()
             await _Talk(screen, status, setup, agent, permissions).run(draft)
     return False
 
@@ -73,6 +73,7 @@ class _Talk:
         self, screen: Screen, status: Status, setup: Setup, agent: Agent, permissions: PermissionManager
     ) -> None:
         self._screen, self._status, self._setup, self._agent = screen, status, setup, agent
+        self._permissions = permissions
         options = setup.options
         self._recording = Recording(options.record_dir, options.record_title) if options.record else None
         self._typed = ""
@@ -80,9 +81,8 @@ class _Talk:
             screen,
             status,
             Approver(screen, permissions),
-            approves=self._is_allowed,
+            approves=self._allower,
             recording=self._recording,
-            approval_timeout=_approval_timeout(options, setup),
         )
         self._words = Words(self._view, agent, setup.config.skills_metadata, self._take_model)
         screen.completer = PromptCompleter(
@@ -117,7 +117,7 @@ class _Talk:
             prompt = self._words.take(text) if self._is_word(text) else text
             if prompt is None:
                 return
-            self._view.said(text)
+            self._view.said(text, is_code=self._is_human)
             content = prompt
             if not self._is_human:
                 brought = await asyncio.to_thread(attached, prompt, self._setup.config.working_dir)
@@ -145,11 +145,15 @@ class _Talk:
     def _is_word(self, text: str) -> bool:
         return text.lstrip().startswith("/") and "\n" not in text.strip()
 
-    def _is_allowed(self, request: ApprovalRequest) -> bool:
-        if self._setup.options.yes:
-            return True
+    def _allower(self, request: ApprovalRequest) -> Allower | None:
         own = request.kind == "code" and request.agent_id in ("", MAIN)
-        return self._is_human and own and request.tool_args.get("code") == self._typed
+        if self._is_human and own and request.tool_args.get("code") == self._typed:
+            return "writer"
+        if request.in_doubt:
+            return None  # what may have run already is never guessed about
+        if self._setup.options.yes:
+            return "option"
+        return "permission" if self._permissions.is_allowed(request.tool_name, dict(request.tool_args)) else None
 
     def _take_model(self, name: str) -> None:
         self._agent.model = load_model(name, self._setup.choice)
@@ -179,7 +183,3 @@ class _Talk:
 def setup_warnings(setup: Setup) -> Sequence[str]:
     """What the person should know about the settings."""
     return setup.config.warnings
-
-
-def _approval_timeout(options: AgentOptions, setup: Setup) -> float | None:
-    return options.approval_timeout or setup.config.approval_timeout

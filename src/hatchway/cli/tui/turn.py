@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import cast
+from typing import Literal, cast
 
 from hatchway.cli.recording import Recording
 from hatchway.cli.tui.approving import Answer, Approver
@@ -32,6 +32,8 @@ from hatchway.trace.blocks import Block, Line, Part, Prose
 from hatchway.trace.dialogue import Dialogue
 from hatchway.trace.text import cut, neutral
 
+Allower = Literal["option", "permission", "writer"]
+"""`writer`: the person wrote the code that asks."""
 LIVE_CHARACTERS = 2_000
 ERROR_CHARACTERS = 2_000
 
@@ -43,9 +45,8 @@ class TurnView:
         screen: Where.
         status: The line at its bottom.
         approver: Asks.
-        approves: What is allowed without asking, though the agent asks.
+        approves: Who allows something without the person being asked, if anybody does.
         recording: Takes all that is shown.
-        approval_timeout: Seconds after which the agent does not wait for an answer any more.
     """
 
     def __init__(
@@ -54,21 +55,21 @@ class TurnView:
         status: Status,
         approver: Approver,
         *,
-        approves: Callable[[ApprovalRequest], bool],
+        approves: Callable[[ApprovalRequest], Allower | None],
         recording: Recording | None = None,
-        approval_timeout: float | None = None,
     ) -> None:
         self._screen, self._status, self._approver = screen, status, approver
-        self._approves, self._recording, self._timeout = approves, recording, approval_timeout
+        self._approves, self._recording = approves, recording
+        self._is_asking = False
         self._dialogue = Dialogue()
         self._stream = MarkdownStream()
         self._thoughts = ""
         self._is_cancelled = False
         self.scroll = Scroll(screen.print, lambda: screen.width, self._set_live)
 
-    def said(self, prompt: str) -> None:
+    def said(self, prompt: str, *, is_code: bool = False) -> None:
         """What the person said."""
-        self.add(self._dialogue.said(prompt))
+        self.add(self._dialogue.said(prompt, is_code=is_code))
 
     def note(self, text: str, *, is_bad: bool = False) -> None:
         """A line of our own."""
@@ -102,9 +103,10 @@ class TurnView:
         try:
             async with aclosing(cast("AsyncGenerator[AgentEvent]", events)) as stream:
                 async for event in stream:
-                    self._show(event)
                     if isinstance(event, ApprovalRequest):
-                        requests.put_nowait(event)
+                        requests.put_nowait(event)  # shown when it is its turn, right above the question
+                    else:
+                        self._show(event)
             await asyncio.gather(*cancelling)
         except Exception as e:  # a turn that fails leaves the conversation as it was before: the person can go on
             self.failed(e)
@@ -146,7 +148,8 @@ class TurnView:
                 self.add(self._dialogue.told(event))
         if isinstance(event, RunStarted):
             self._status.sandbox = neutral(event.sandbox)
-        self._status.doing = _doing(event) or self._status.doing
+        if not self._is_asking:
+            self._status.doing = _doing(event) or self._status.doing
         self._screen.refresh()
 
     def _responded(self, event: Response) -> None:
@@ -162,29 +165,44 @@ class TurnView:
     async def _ask_all(self, requests: asyncio.Queue[ApprovalRequest]) -> None:
         while True:
             request = await requests.get()
-            doing, self._status.doing = self._status.doing, "waits for you"
-            answer = await self._answered(request, requests)
-            self._status.doing = doing
-            if answer is not None:
-                self.add(self._dialogue.decided(request, answer.decision))
-                if answer.kept:
-                    self.note(answer.kept)
-                request.approve(answer.decision)
+            if (by := self._approves(request)) is not None:
+                self.add(self._dialogue.allowed(request, is_shown=by == "writer"))
+                request.approve(Allow())
+            elif request.is_open:
+                await self._ask(request, more=requests.qsize())
 
-    async def _answered(self, request: ApprovalRequest, others: asyncio.Queue[ApprovalRequest]) -> Answer | None:
-        if self._approves(request):
-            request.approve(Allow())
-            return None
+    async def _ask(self, request: ApprovalRequest, *, more: int) -> None:
+        self._show(request)
+        doing, self._status.doing, self._is_asking = self._status.doing, "waits for you", True
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._approver.ask(request, more=others.qsize())
-        except TimeoutError:
-            self.note(f"nobody decided about {request.tool_name} in {self._timeout:g} s")
-            return None
-        except HatchwayError as e:
-            self.failed(e)
-            others.put_nowait(request)
-            return None
+            answer = await self._answered(request, more)
+        finally:
+            self._status.doing, self._is_asking = doing, False
+        if answer is None:
+            return self.note(f"nobody waits for a decision about {request.tool_name} any more")
+        self.add(self._dialogue.decided(request, answer.decision))
+        if answer.kept:
+            self.note(answer.kept)
+        request.approve(answer.decision)
+
+    async def _answered(self, request: ApprovalRequest, more: int) -> Answer | None:
+        """The person's answer; None: it took too long, or came to nothing because of another one."""
+        closed = asyncio.ensure_future(request.closed())
+        try:
+            while True:
+                asking = asyncio.ensure_future(self._approver.ask(request, more=more))
+                try:
+                    await asyncio.wait({asking, closed}, return_when=asyncio.FIRST_COMPLETED)
+                    if not asking.done():
+                        return None
+                    return asking.result()
+                except HatchwayError as e:  # a pattern that says nothing, a file that cannot be written
+                    self.failed(e)
+                finally:
+                    asking.cancel()
+                    await asyncio.gather(asking, return_exceptions=True)
+        finally:
+            closed.cancel()
 
     def _set_live(self, text: str) -> None:
         self._screen.live = text
