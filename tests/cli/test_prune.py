@@ -1,10 +1,14 @@
 """`hatchway prune`: what has ended is dropped by age, number or size; what has not stays."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from hatchway.cli.prune import in_bytes, in_seconds
+from hatchway.core.results import ExecutionResult
+from hatchway.journal.conversations import ConversationTable
+from hatchway.journal.entries import RunHead
 
 
 @pytest.fixture
@@ -43,6 +47,29 @@ def test_until_it_fits(hatchway: Any, five: Any) -> None:
     told = hatchway.json("prune", "--max-size", str(before - 60_000), "--json")
     assert told["runs"] in (1, 2)
     assert told["size"] <= before - 60_000
+
+
+def test_conversations_go_too_but_for_open_ones_and_what_they_go_on_with(hatchway: Any, stories: Any) -> None:
+    table = ConversationTable(stories.journal)
+    for number, state in enumerate([None, '{"now": {"session": "s1"}}', None, None], 1):
+        made = table.create(str(number))
+        asyncio.run(table.add(made, "main", ["x" * 1000], title=f"talk {number}", turns=1, open_state=state))
+    table.take(made)  # somebody talks in the last one just now
+    head = RunHead(code="1")
+    for run_id, session in (("aaaa0000", "s1"), ("aaaa0001", "s2")):
+        book = stories.journal.begin(run_id, head, sandbox="monty", tier="language", session_id=session)
+        asyncio.run(book.ended(ExecutionResult(output=1)))
+        book.give_back()
+    would = hatchway.json("prune", "--keep", "3", "--dry-run", "--json")
+    assert (would["runs"], would["conversations"]) == (0, 1)
+    assert hatchway("prune", "--keep", "3").stdout.startswith("dropped 0 runs and 1 conversation, about 1.1 KB; ")
+    told = hatchway.json("prune", "--older-than", "0s", "--json")
+    assert (told["runs"], told["conversations"]) == (1, 1)
+    assert left(hatchway) == ["aaaa0000"]  # or the open turn would run it again
+    rows = hatchway.json("conversations", "--all", "--json")
+    assert [(row["number"], row["state"]) for row in rows] == [(4, "in use"), (2, "open")]
+    table.give_back(made)
+    assert hatchway.json("prune", "--max-size", "1", "--json")["conversations"] == 1
 
 
 @pytest.mark.parametrize(

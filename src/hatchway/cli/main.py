@@ -37,7 +37,7 @@ COMMANDS = {
     "deny": Row("hatchway.cli.deny:deny", "Refuse calls that wait."),
     "resume": Row("hatchway.cli.resume:resume", "Go on with a run that stands."),
     "replay": Row("hatchway.cli.replay:replay", "Run a run again from the journal, no tool called."),
-    "prune": Row("hatchway.cli.prune:prune", "Drop ended runs from a journal."),
+    "prune": Row("hatchway.cli.prune:prune", "Drop ended runs and old conversations from a journal."),
     "serve": Row("hatchway.cli.serve:serve", "Serve code execution to other programs, over MCP."),
     "tools": Row("hatchway.cli.tools:tools", "List, search, describe and generate tools of MCP servers."),
     "jail": Row("hatchway.cli.jail:jail", "Run COMMAND behind the jail's wall."),

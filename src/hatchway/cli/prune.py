@@ -1,4 +1,4 @@
-"""`hatchway prune`: drop ended runs from a journal."""
+"""`hatchway prune`: drop ended runs and old conversations from a journal."""
 
 from __future__ import annotations
 
@@ -40,23 +40,34 @@ def in_bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> i
 def prune(
     older_than: float | None, keep: int | None, max_size: int | None, dry_run: bool, journal: str, as_json: bool
 ) -> None:
-    """Drop ended runs from a journal.
+    """Drop ended runs and old conversations from a journal.
 
-    A run that has not ended is never dropped: it may be resumed. Exit code 0: it is done, also when nothing was to be
-    dropped; 2: there is no such journal, or no bound was given.
+    A run that has not ended is never dropped, nor a conversation with a turn that has not: they may be resumed. --keep
+    counts runs and conversations apart; for --max-size runs are dropped first. Exit code 0: it is done, also when
+    nothing was to be dropped; 2: there is no such journal, or no bound was given.
     """
     from hatchway.cli.journals import open_journal
     from hatchway.cli.objects import print_json
+    from hatchway.journal.conversations import ConversationTable
+    from hatchway.journal.old_conversations import prune_conversations
     from hatchway.trace.text import size_text
 
     if older_than is None and keep is None and max_size is None:
         raise click.UsageError("say what to drop: --older-than 30d, --keep 1000 or --max-size 1GB")
     with open_journal(journal) as opened:
         dropped = opened.prune(older_than=older_than, keep=keep, max_bytes=max_size, dry_run=dry_run)
+        # in a trial run they are still there: what the runs would leave counts
+        most = None if max_size is None else max_size + dropped.bytes * dry_run
+        talks = prune_conversations(
+            ConversationTable(opened), older_than=older_than, keep=keep, max_bytes=most, dry_run=dry_run
+        )
         left = opened.size()
     if as_json:
-        print_json({"runs": dropped.runs, "bytes": dropped.bytes, "size": left, "dry_run": dry_run})
+        counts = {"runs": dropped.runs, "conversations": talks.conversations}
+        print_json({**counts, "bytes": dropped.bytes + talks.bytes, "size": left, "dry_run": dry_run})
         return
     would = "would drop" if dry_run else "dropped"
     runs = "1 run" if dropped.runs == 1 else f"{dropped.runs} runs"
-    click.echo(f"{would} {runs}, about {size_text(dropped.bytes)}; the journal has {size_text(left)}")
+    talked = {0: "", 1: " and 1 conversation"}.get(talks.conversations, f" and {talks.conversations} conversations")
+    size = size_text(dropped.bytes + talks.bytes)
+    click.echo(f"{would} {runs}{talked}, about {size}; the journal has {size_text(left)}")

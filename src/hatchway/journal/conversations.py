@@ -168,6 +168,11 @@ class ConversationTable:
 
         await self.journal.written(store)
 
+    def size(self, conversation_id: str) -> int:
+        """About how many bytes it takes."""
+        sql = "SELECT COALESCE(SUM(LENGTH(body) + 100), 0) FROM messages WHERE conversation_id = ?"
+        return int(self.journal.query(sql, (conversation_id,))[0][0])
+
     def remove(self, conversation_id: str) -> None:
         """Forget a conversation; the runs its code made are kept."""
         self.journal.write(_dropped(conversation_id))

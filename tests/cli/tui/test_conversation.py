@@ -174,7 +174,7 @@ def test_calls_side_by_side_are_shown_and_asked_one_by_one(at_tmux: Callable[...
     assert screen.count("ping · asks for approval") == 2
 
     say(terminal, "code: send('ada')")
-    terminal.wait_for(RUN, 2)
+    terminal.wait_for(RUN)
     terminal.press("y")
     terminal.wait_for(ALLOW)
     terminal.press("n")
