@@ -250,6 +250,21 @@ async def test_unsealed_code_is_warned_about(tmp_path: Path, watch: Any, caplog:
     assert caplog.messages == ["code actions run unsealed: they can do whatever this user can"]
 
 
+async def test_binding_to_a_port_is_not_granted_and_that_is_said(
+    tmp_path: Path, watch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = tmp_path / "sandbox-config.json"
+    config.write_text('{"network": {"allowLocalBinding": true}}')
+    code = "import socket\nsocket.socket().bind(('127.0.0.1', 0))"
+    model = ScriptedAgentModel([Reply(code=code), "done"])
+    async with Agent(model, working_dir=tmp_path, sandbox="jail", sandbox_config=config) as agent:
+        await watch(agent.stream("go"))
+    assert "PermissionError: [Errno 1] Operation not permitted" in watch.told(model, 1)
+    assert caplog.messages == [
+        "allowLocalBinding is not granted: no code listens on a port in the jail; calls of tools need none"
+    ]
+
+
 async def test_the_code_sees_its_workspace_and_not_its_secrets(tmp_path: Path, watch: Any) -> None:
     (tmp_path / ".env").write_text("KEY=secret")
     (tmp_path / "a.txt").write_text("seen")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hatchway.agent.sandbox_config import SandboxConfig
 
 UNSEALED = "code actions run unsealed: they can do whatever this user can"
+NO_BINDING = "allowLocalBinding is not granted: no code listens on a port in the jail; calls of tools need none"
 FOR_GOOD = 10.0 * 365 * 86_400
 """Seconds that stand for no limit."""
 MEMORY = 2048 * MIB
@@ -163,6 +164,8 @@ class Outfit:
         config = self.sandbox_config or SandboxConfig()
         if isinstance(config, Path | str):
             config = load_sandbox_config(Path(config))
+        if config.network.allow_local_binding and not self.is_child:
+            _log.warning(NO_BINDING)
         return make_sandbox(name, **sandbox_settings(config, self.working_dir), **env, spares=0)
 
     def _own_tools(self, found: Mapping[str, Tool], closing: AsyncExitStack) -> list[JsonTool]:

@@ -57,7 +57,7 @@ class NetworkSettings(_Settings):
     denied_domains: Annotated[tuple[str, ...], Field(alias="deniedDomains")] = ()
     """Names it may not reach, whatever is allowed."""
     allow_local_binding: Annotated[bool, Field(alias="allowLocalBinding")] = False
-    """Whether it may listen on a port of its own loopback."""
+    """Taken for files that have it; the jail grants it to no code, and the agent warns of that."""
 
 
 class FilesystemSettings(_Settings):

@@ -16,7 +16,7 @@ _ENDED = (
     "state IN ('done', 'failed') AND NOT EXISTS (SELECT 1 FROM runs AS other"
     " WHERE other.session_id = runs.session_id AND other.state NOT IN ('done', 'failed'))"
     " AND NOT EXISTS (SELECT 1 FROM conversation_parts AS part WHERE runs.session_id <> ''"
-    " AND part.open_state LIKE '%' || runs.session_id || '%')"
+    " AND REPLACE(part.open_state, runs.session_id, '') <> part.open_state)"
 )
 """Of no session that has something left to do, and of none that an open turn goes on with: it would run again."""
 
