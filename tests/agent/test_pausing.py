@@ -75,15 +75,15 @@ def action(request: ApprovalRequest) -> bool:
 
 
 @pytest.mark.parametrize("later", [second, action])
-async def test_another_process_goes_on_and_each_effect_is_done_once(tmp_path: Path, later: Any) -> None:
-    with Conversations.open(tmp_path / "journal.db") as kept:
+async def test_another_process_goes_on_and_each_effect_is_done_once(tmp_path: Path, place: str, later: Any) -> None:
+    with Conversations.open(place) as kept:
         async with agent_for(tmp_path, kept.create(tmp_path)) as agent:
             with pytest.raises(ApprovalRequired) as paused:
                 await follow(agent.stream("go"), later)
         assert [call.function_name for call in paused.value.pending] == ["pay" if later is second else "execute_code"]
         assert paid(tmp_path) == (["1"] if later is second else [])
         assert [row.state for row in kept.journal.runs()] == (["paused"] if later is second else [])
-    with Conversations.open(tmp_path / "journal.db") as kept:
+    with Conversations.open(place) as kept:
         [row] = kept.list(tmp_path)
         assert (row.state, row.turns) == ("open", 1)
         conversation = kept.pick(1)
@@ -136,8 +136,8 @@ async def test_a_no_after_the_pause_stops_the_action_and_is_told(tmp_path: Path)
     assert paid(tmp_path) == ["1"]
 
 
-async def test_a_subagent_that_waits_does_not_stop_the_other(tmp_path: Path) -> None:
-    with Conversations.open(tmp_path / "journal.db") as kept:
+async def test_a_subagent_that_waits_does_not_stop_the_other(tmp_path: Path, place: str) -> None:
+    with Conversations.open(place) as kept:
         conversation = kept.create(tmp_path)
         first: list[str] = []
 

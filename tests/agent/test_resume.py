@@ -59,9 +59,13 @@ def agent_for(workspace: Path, plan: str, conversation: Any) -> Agent:
     return Agent(script(plan), working_dir=workspace, tools=[pay], conversation=conversation, mcp_servers=servers)
 
 
-async def until_killed(workspace: Path, plan: str, stop_at: str) -> None:
+def journal_of(workspace: Path) -> str:
+    return str(workspace / ".hatchway" / "journal.db")
+
+
+async def until_killed(workspace: Path, plan: str, stop_at: str, place: str) -> None:
     """In a process of its own: work, and die where it was told to."""
-    with Conversations.open(workspace / ".hatchway" / "journal.db") as conversations:
+    with Conversations.open(place) as conversations:
         async with agent_for(workspace, plan, conversations.create(workspace)) as agent:
             async for event in agent.stream("go"):
                 if isinstance(event, ApprovalRequest):
@@ -70,14 +74,15 @@ async def until_killed(workspace: Path, plan: str, stop_at: str) -> None:
                     event.approve()
 
 
-async def killed(workspace: Path, plan: str, stop_at: str = "") -> None:
-    child = await asyncio.create_subprocess_exec(sys.executable, __file__, str(workspace), plan, stop_at)
+async def killed(workspace: Path, plan: str, stop_at: str = "", place: str = "") -> None:
+    args = [str(workspace), plan, stop_at, place or journal_of(workspace)]
+    child = await asyncio.create_subprocess_exec(sys.executable, __file__, *args)
     assert await child.wait() == -signal.SIGKILL
 
 
-async def resumed(workspace: Path, plan: str, answer: Any = None) -> tuple[list[AgentEvent], Agent]:
+async def resumed(workspace: Path, plan: str, answer: Any = None, place: str = "") -> tuple[list[AgentEvent], Agent]:
     events: list[AgentEvent] = []
-    with Conversations.open(workspace / ".hatchway" / "journal.db") as conversations:
+    with Conversations.open(place or journal_of(workspace)) as conversations:
         conversation = conversations.newest(workspace)
         assert conversation is not None
         async with agent_for(workspace, plan, conversation) as agent:
@@ -93,10 +98,12 @@ def paid(workspace: Path) -> list[str]:
     return (workspace / "paid").read_text().split()
 
 
-async def test_killed_at_a_pending_approval_it_is_asked_again_and_effects_are_done_once(tmp_path: Path) -> None:
-    await killed(tmp_path, "calls", stop_at="2")
+async def test_killed_at_a_pending_approval_it_is_asked_again_and_effects_are_done_once(
+    tmp_path: Path, place: str
+) -> None:
+    await killed(tmp_path, "calls", stop_at="2", place=place)
     assert paid(tmp_path) == ["1"]
-    events, agent = await resumed(tmp_path, "calls")
+    events, agent = await resumed(tmp_path, "calls", place=place)
     asked = [event for event in events if isinstance(event, ApprovalRequest)]
     assert [(each.kind, dict(each.tool_args), each.in_doubt) for each in asked] == [("call", {"euros": 2}, False)]
     assert paid(tmp_path) == ["1", "2"]
@@ -168,4 +175,4 @@ async def test_killed_in_a_subagent_it_goes_on_with_its_own_history(tmp_path: Pa
 
 
 if __name__ == "__main__":
-    asyncio.run(until_killed(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+    asyncio.run(until_killed(Path(sys.argv[1]), *sys.argv[2:]))

@@ -78,17 +78,20 @@ def test_every_event_is_a_line_and_what_nobody_approves_waits(hatchway: Any, wor
     assert idle.stderr == "nothing was left open in this conversation, and there is no task\n"
 
 
-def test_a_call_that_waits_is_decided_from_another_terminal(hatchway: Any, workspace: Path) -> None:
+def test_a_call_that_waits_is_decided_from_another_terminal(hatchway: Any, workspace: Path, place: str) -> None:
+    kept = ["--journal", place]
     (workspace / ".hatchway").mkdir()
     (workspace / ".hatchway" / "permissions.json").write_text('{"allowed_tools": ["execute_code"]}')
-    assert hatchway("run", *MODEL, "code: send('ada')").returncode == 5
-    [run] = hatchway.json("runs", "--json")
-    assert hatchway("approve", run["run_id"]).returncode == 0
+    assert hatchway("run", *MODEL, *kept, "code: send('ada')").returncode == 5
+    [run] = hatchway.json("runs", *kept, "--json")
+    assert hatchway("approve", run["run_id"], *kept).returncode == 0
     assert not (workspace / "effects.txt").exists()
-    ran = hatchway("run", *MODEL, "-c")
+    ran = hatchway("run", *MODEL, *kept, "-c")
     assert ran.returncode == 0
     assert ran.stdout.startswith("It gave: `'sent to ada: hi'")
     assert (workspace / "effects.txt").read_text(encoding="utf-8") == "ada "
+    [row] = hatchway.json("conversations", *kept, "--json")
+    assert (row["number"], row["state"], row["turns"]) == (1, "idle", 1)
 
 
 def test_what_a_person_writes_gives_its_output_on_stdout(hatchway: Any, workspace: Path) -> None:
