@@ -127,7 +127,8 @@ def test_what_cannot_be_used_is_told_and_the_next_is_taken(tmp_path: Path, nobod
     note = f"{vendor.keys[0]} is set, but its package is missing: pip install 'pydantic-ai-slim[{vendor.extra}]'"
     alone = choose_model(None, Config(tmp_path), {vendor.keys[0]: "k"}, tmp_path, servers=(nobody,))
     assert (alone.model, alone.notes) == (None, (note,))
-    assert alone.why.endswith(note)
+    cannot = "no model is named, no vendor's key can be used, and no model server answers on this machine"
+    assert alone.why == f"{cannot}; {note}"
     both = choose_model(None, Config(tmp_path), {vendor.keys[0]: "k", "DEEPSEEK_API_KEY": "k"}, tmp_path, servers=())
     assert both.model == "deepseek:deepseek-chat"
 

@@ -168,6 +168,7 @@ def test_what_cannot_be_had_is_said(hatchway: Any, workspace: Path, args: list[s
 @pytest.mark.parametrize(
     ("args", "message"),
     [
+        (["run", "--sandbox", "a task"], "--sandbox takes the word after it for a name: put TASK first"),
         (["run", "-c", "--session", "1", "hi"], "-c is the newest conversation, --session is a chosen one"),
         ([], "there is no terminal and no task: hatchway run TASK"),
         (["--yes", "runs"], "a command stands before its options, and a task is: hatchway run 'runs'"),

@@ -82,7 +82,8 @@ def choose_model(
     local = find_local_model(servers)
     if local is not None:
         return _served(local, settings, tuple(notes))
-    why = "no model is named, no vendor's key is set, and no model server answers on this machine"
+    key = "no vendor's key can be used" if notes else "no vendor's key is set"
+    why = f"no model is named, {key}, and no model server answers on this machine"
     return ModelChoice(model=None, why="; ".join([why, *notes]), notes=tuple(notes))
 
 

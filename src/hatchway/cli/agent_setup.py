@@ -38,6 +38,11 @@ class Setup:
     choice: ModelChoice
     tools: list[Any]
 
+    @property
+    def warnings(self) -> list[str]:
+        """What the person should know about settings and model."""
+        return [*self.config.warnings, *self.choice.notes]
+
 
 def prepare(options: AgentOptions, folder: Path | None = None) -> Setup:
     """Read the settings and find a model. It takes its time and may be done in a thread: nothing is started.

@@ -48,6 +48,8 @@ async def answer(prompts: AsyncIterator[str], options: AgentOptions, *, as_json:
             raise InvalidSetting(f"there is no model: {setup.choice.why}", hint=NO_MODEL)
         if name == HUMAN and not as_json:
             account = CodeAccount(recording)
+        for warning in () if as_json else setup.warnings:
+            click.echo(f"warning: {neutral(warning)}", err=True)
         model = await asyncio.to_thread(load_model, name, setup.choice)
         with terminal_to_ask(yes=options.yes, stdin_is_task=not sys.stdin.isatty()) as terminal, logs:
             async with started(setup, model) as (agent, permissions):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
     from hatchway.agent.permissions import PermissionManager
 
+GO_ON = "hatchway -c goes on with this conversation"
 Draft = asyncio.Future[str | None]
 """What the person began to type while the agent was loaded."""
 
@@ -94,7 +95,7 @@ class _Talk:
 
     async def run(self, draft: Draft) -> None:
         """Prompts and turns, to the end."""
-        for warning in setup_warnings(self._setup):
+        for warning in self._setup.warnings:
             self._view.note(warning)
         if self._agent.messages:
             draft = await self._go_on(draft)
@@ -102,6 +103,8 @@ class _Talk:
             await self._take(text)
             draft = asyncio.ensure_future(self._screen.compose())
         self._write_recording(last=True)
+        if self._agent.messages:
+            self._screen.print(f"{GO_ON}\n")
 
     async def _go_on(self, draft: Draft) -> Draft:
         """Show where the conversation stood, and go on with a turn that was broken off."""
@@ -178,8 +181,3 @@ class _Talk:
         if last:
             self._view.scroll.add([])
             self._screen.print("".join(f"recorded {path}\n" for path in made))
-
-
-def setup_warnings(setup: Setup) -> Sequence[str]:
-    """What the person should know about the settings."""
-    return setup.config.warnings
