@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from hatchway.agent.compaction import Compaction
-from hatchway.agent.desk import Desk
+from hatchway.agent.assembly import Assembly, Started
 from hatchway.agent.history import History
-from hatchway.agent.interpreter import Interpreter
-from hatchway.agent.json_tools import JsonTools
 from hatchway.agent.models import Model, ModelMessage, ModelSettings, UserContent, infer_model
 from hatchway.agent.outfit import Outfit
-from hatchway.agent.replies import Replies
-from hatchway.agent.resuming import Resuming, book_of
+from hatchway.agent.resuming import book_of
 from hatchway.agent.subagents import Subagents
-from hatchway.agent.tool_calls import ToolCalls
-from hatchway.agent.turn import Turn
+from hatchway.agent.turn_stream import TurnStream
 from hatchway.agent.usage import Usage
-from hatchway.core.events import AgentEvent, Cancelled
+from hatchway.core.events import AgentEvent
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.tools.functions import Tool
 
@@ -94,6 +87,7 @@ class Agent:
         max_subagent_turns: int = 100,
         context_tokens: int | None = None,
     ) -> None:
+        self._started: Started | None = None
         self.agent_id = agent_id
         self.model = model
         self.model_settings = model_settings
@@ -119,14 +113,8 @@ class Agent:
         self._enable_subagents, self._max_subagents = enable_subagents, max_subagents
         self._max_subagent_turns, self._context_tokens = max_subagent_turns, context_tokens
         self._history = History(conversation)
-        self._listener: Callable[[AgentEvent], None] | None = None
-        self._working: asyncio.Task[None] | None = None
-        self._leaving: asyncio.Event | None = None
+        self._stream = TurnStream(agent_id)
         self._closing = AsyncExitStack()
-        self._offered: dict[str, str] = {}
-        self._turn: Turn | None = None
-        self._resuming: Resuming | None = None
-        self._calls: ToolCalls | None = None
 
     @property
     def model(self) -> Model | str:
@@ -136,8 +124,8 @@ class Agent:
     @model.setter
     def model(self, model: str | Model) -> None:
         self._model = model
-        if isinstance(getattr(self, "_replies", None), Replies):
-            self._replies.model = _model(model)
+        if self._started is not None:
+            self._started.replies.model = infer_model(model)
 
     @property
     def messages(self) -> list[ModelMessage]:
@@ -147,7 +135,7 @@ class Agent:
     @property
     def offered(self) -> Mapping[str, str]:
         """What the code and the model can call, by name, with what each is for; empty before the start."""
-        return self._offered
+        return {} if self._started is None else self._started.offered
 
     async def start(self) -> None:
         """Start the sandbox and connect to the servers; does nothing the second time.
@@ -155,10 +143,10 @@ class Agent:
         Raises:
             SandboxUnavailable, ServerUnavailable, InvalidSetting: Something cannot be had.
         """
-        if self._turn is not None:
+        if self._started is not None:
             return
         try:
-            await self._started()
+            self._started = await self._assembly().started(infer_model(self._model), self._closing)
         except BaseException:
             await self.stop()
             raise
@@ -166,7 +154,7 @@ class Agent:
     async def stop(self) -> None:
         """End the running turn, the sandbox and all connections. Legal twice."""
         await self.cancel()
-        self._turn = None
+        self._started = None
         closing, self._closing = self._closing, AsyncExitStack()
         await closing.aclose()
 
@@ -186,121 +174,59 @@ class Agent:
             RuntimeError: A turn is under way.
             ModelAPIError: The vendor failed, in Pydantic AI's words.
         """
-        return self._streamed(lambda: self._ready().run(prompt, max_turns))
+        return self._stream.of(lambda: self._ready().turn.run(prompt, max_turns))
 
     def resume(self) -> AsyncGenerator[AgentEvent, None]:
         """Go on with what a killed process left open; gives nothing if nothing is.
 
         A pending approval is asked again. A call of which nobody knows whether it ran is asked about with `in_doubt`.
         """
-        return self._streamed(self._taken_up)
+        return self._stream.of(self._taken_up)
 
     async def cancel(self) -> None:
         """End the running turn; what it produced is kept, its code is dead, and its stream ends with `Cancelled`."""
-        working = self._working
-        if working is not None and not working.done():
-            working.cancel()
-            await asyncio.wait({working})
+        await self._stream.cancel()
 
     async def work(self, prompt: str, max_turns: int | None) -> None:
         """Do a task as a subagent: begin it, go on with it, or leave it when it was done before."""
         if self._history.open_state() is not None:
             await self._taken_up()
         elif not self._history.messages:
-            await self._ready().run(prompt, max_turns)
+            await self._ready().turn.run(prompt, max_turns)
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.stop()
 
-    async def _streamed(self, work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[AgentEvent, None]:
-        await self._left()
-        if self._working is not None:
-            raise RuntimeError("a turn is under way; end it with `cancel`, or read its stream to the end")
-        events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        self._listener = events.put_nowait
-        self._working = working = asyncio.ensure_future(work())
-        working.add_done_callback(lambda _: events.put_nowait(None))
-        try:
-            while (event := await events.get()) is not None:
-                yield event
-            if working.cancelled():
-                yield Cancelled("cancelled", agent_id=self.agent_id)
-            else:
-                working.result()
-        finally:
-            self._leaving = leaving = asyncio.Event()
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
-            self._working = self._listener = self._leaving = None
-            leaving.set()
-
-    async def _left(self) -> None:
-        """A stream whose loop was just left with `break` ends by itself, in the next moments: wait for that."""
-        for _ in range(3):  # Python closes it by a task of its own
-            if self._working is None:
-                return
-            await asyncio.sleep(0)
-        if self._leaving is not None:
-            await self._leaving.wait()
-
     async def _taken_up(self) -> None:
-        turn, state = self._ready(), self._history.open_state()
-        if state is None or self._resuming is None:
-            return
-        await turn.go_on(book_of(self._history, state), self._resuming)
+        started, state = self._ready(), self._history.open_state()
+        if state is not None:
+            await started.turn.go_on(book_of(self._history, state), started.resuming)
 
-    def _emit(self, event: AgentEvent) -> None:
-        if self._listener is not None:
-            self._listener(event)
-
-    def _ready(self) -> Turn:
-        if self._turn is None:
+    def _ready(self) -> Started:
+        if self._started is None:
             raise RuntimeError("the agent is not started: use `async with Agent(...)`, or `await agent.start()`")
-        return self._turn
+        return self._started
 
-    async def _started(self) -> None:
-        interpreter = Interpreter(self._emit, self.agent_id, had_state=bool(self.messages))
-        fitted = await self._outfit.fit(interpreter, self._closing)
-        store = None if self._outfit.journal is None else interpreter.store
-        desk = Desk(self.agent_id, self._emit, self._permissions, self._approval_timeout, store)
+    def _assembly(self) -> Assembly:
         subagents = None
         if self._enable_subagents:
             subagents = Subagents(self._child, self._max_subagents, self._max_subagent_turns)
-        tools = JsonTools(fitted.tools, fitted.threads)
-        calls = ToolCalls(
+        return Assembly(
             agent_id=self.agent_id,
-            desk=desk,
-            interpreter=interpreter,
-            tools=tools,
-            subagents=subagents,
-            large=fitted.large,
-            emit=self._emit,
-        )
-        self._replies = Replies(
-            model=_model(self._model),
+            system_prompt=self._system_prompt,
             settings=self.model_settings,
-            instructions=fitted.instructions(self._system_prompt),
-            tools=fitted.definitions(subagents),
-            emit=self._emit,
-            agent_id=self.agent_id,
-        )
-        self._resuming = Resuming(calls, desk, interpreter, tools, subagents)
-        called = {name: tool.description for name, tool in interpreter.mode.tools.items()}
-        self._offered = called | {name: each.tool.description for name, each in tools.by_name.items()}
-        self._turn = Turn(
+            outfit=self._outfit,
             history=self._history,
-            replies=self._replies,
-            do=calls,
-            compaction=Compaction(self._context_tokens, self._emit, self.agent_id),
             usage=self.usage,
-            emit=self._emit,
-            agent_id=self.agent_id,
+            emit=self._stream.emit,
+            permissions=self._permissions,
+            approval_timeout=self._approval_timeout,
+            context_tokens=self._context_tokens,
+            subagents=subagents,
         )
 
     def _child(self, agent_id: str) -> Agent:
@@ -317,10 +243,6 @@ class Agent:
             context_tokens=self._context_tokens,
         )
         child._outfit = replace(self._outfit, is_child=True)
-        child._listener = self._emit
+        child._stream.listener = self._stream.emit
         child.usage = self.usage.for_child()
         return child
-
-
-def _model(model: str | Model) -> Model:
-    return infer_model(model) if isinstance(model, str) else model

@@ -69,7 +69,8 @@ def attached(prompt: str, folder: Path) -> Attached:
     for path in dict.fromkeys(_mentioned(prompt, folder)):
         if path.is_dir():
             found = _pictures_in(path)
-            notes.append(f"@{_shown(path, folder)}: {len(found)} pictures")
+            pictures = "1 picture" if len(found) == 1 else f"{len(found)} pictures"
+            notes.append(f"@{_shown(path, folder)}: {pictures}")
             parts += found
         elif path.suffix.lower() in PICTURES:
             picture = _picture(path)

@@ -72,11 +72,15 @@ class Dialogue:
     def told(self, event: AgentEvent) -> list[Block]:
         """The blocks of one event; pieces of a reply have none, its whole has."""
         blocks = self._blocks(event)
-        agent = event.agent_id or MAIN
-        if not blocks or agent == self._agent:
-            return blocks
+        return [*self.speaks(event.agent_id), *blocks] if blocks else []
+
+    def speaks(self, agent_id: str) -> list[Block]:
+        """Who speaks from now on, where that was somebody else before."""
+        agent = agent_id or MAIN
+        if agent == self._agent:
+            return []
         self._agent = agent
-        return [Line(mark="»", tone="accent", parts=[Part(neutral(agent), "bold")]), *blocks]
+        return [Line(mark="»", tone="accent", parts=[Part(neutral(agent), "bold")])]
 
     def _blocks(self, event: AgentEvent) -> list[Block]:
         match event:

@@ -34,6 +34,14 @@ async def say(messages, info):
     elif said.startswith("tool: "):
         name, _, args = said.removeprefix("tool: ").partition(" ")
         yield {0: DeltaToolCall(name=name, json_args=args, tool_call_id=f"c{len(messages)}")}
+    elif said.startswith("share: "):
+        for number, task in enumerate(said.removeprefix("share: ").split(" || ")):
+            args = json.dumps({"prompt": task})
+            yield {number: DeltaToolCall(name="subagent_task", json_args=args, tool_call_id=f"t{number}")}
+    elif said.startswith("chatter "):
+        for _ in range(8):
+            yield said.removeprefix("chatter ") + " "
+            await asyncio.sleep(0.05)
     elif said == "slow":
         for number in range(1000):
             yield f"word {number} "

@@ -183,6 +183,15 @@ def test_calls_side_by_side_are_shown_and_asked_one_by_one(at_tmux: Callable[...
     assert "⊘ send(to='ada') → not ada\n" in terminal.wait_for("It gave: The user rejected")
 
 
+def test_what_subagents_say_at_once_stays_apart_and_has_their_names(at_tmux: Callable[..., Any]) -> None:
+    terminal = at_tmux("--yes")
+    say(terminal, "share: chatter tick || chatter tock")
+    screen = terminal.wait_for("It gave")
+    for word in ("tick", "tock"):
+        assert re.search(rf"» sub-\w{{4}}\n{' '.join([word] * 8)}\n", screen)
+    assert re.search(r"» main\n(.*✓ subagent_task.*\n)+It gave", screen)
+
+
 def test_no_answer_in_time_is_no_and_the_question_goes_away(at_tmux: Callable[..., Any]) -> None:
     terminal = at_tmux("--approval-timeout", "2")
     say(terminal, "code: send('ada')")

@@ -16,24 +16,14 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_input
-from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
-from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.styles import Style
 
 from hatchway.cli.tui.asked import QUIT, Choosing, Typing
 from hatchway.cli.tui.keys import key_bindings
-
-LIVE_LINES = 6
-"""How many lines of what streams in are shown before they are whole."""
-FIELD_LINES = 12
-"""How high a field grows."""
-STYLE = Style.from_dict({"status": "dim", "question": "bold", "label": "bold", "live": ""})
+from hatchway.cli.tui.last_lines import STYLE, LastLines
 
 
 class Screen:
@@ -45,7 +35,8 @@ class Screen:
     """
 
     def __init__(self, status: Callable[[], str], completer: Completer | None = None) -> None:
-        self._status = status
+        self.status = status
+        """The status line, as it is now."""
         self.completer: Completer = completer or DummyCompleter()
         self.on_cancel: Callable[[], None] = lambda: None
         """Esc or Ctrl+C while there is nothing to type into."""
@@ -69,6 +60,7 @@ class Screen:
         self._printed: list[str] = []
         self._is_covered = False
         self._drawn = asyncio.Event()
+        self._lines = LastLines(self)
         self._app = self._application()
 
     @property
@@ -106,7 +98,7 @@ class Screen:
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         waits = Choosing(question=question, keys=frozenset(keys), done=done)
         self.waits = waits
-        self._app.layout.focus(self._question)
+        self._app.layout.focus(self._lines.question)
         self._app.invalidate()
         try:
             return await waits.done
@@ -191,7 +183,7 @@ class Screen:
         finally:
             self.waits = None
             self.buffer.reset(append_to_history=typing.is_prompt)
-            self._app.layout.focus(self._question)
+            self._app.layout.focus(self._lines.question)
             self._app.invalidate()
 
     async def _when_drawn(self, running: asyncio.Future[None]) -> None:
@@ -219,13 +211,8 @@ class Screen:
         output = create_output()
         if isinstance(output, Vt100_Output):
             output.enable_cpr = False  # answers of a slow ssh would arrive as if they were typed
-        self._question = Window(
-            FormattedTextControl(self._question_text, focusable=True, show_cursor=False),
-            wrap_lines=True,
-            dont_extend_height=True,
-        )
         app = Application[None](
-            layout=Layout(self._layout(), focused_element=self._question),
+            layout=self._lines.layout(),
             key_bindings=key_bindings(self),
             style=STYLE,
             erase_when_done=True,
@@ -236,45 +223,8 @@ class Screen:
         app.ttimeoutlen, app.timeoutlen = 0.05, 0.3  # how long an Esc may be the beginning of another key
         return app
 
-    def _layout(self) -> HSplit:
-        live = Window(FormattedTextControl(self._live_text), dont_extend_height=True, style="class:live")
-        field = Window(
-            BufferControl(self.buffer, input_processors=[BeforeInput(self._label, "class:label")]),
-            height=lambda: min(max(self.buffer.document.line_count, 1), FIELD_LINES),
-            wrap_lines=True,
-            get_line_prefix=self._line_prefix,
-        )
-        status = Window(FormattedTextControl(self._status_text), height=1, style="class:status")
-        return HSplit(
-            [
-                ConditionalContainer(live, Condition(lambda: bool(self.live))),
-                ConditionalContainer(field, Condition(lambda: isinstance(self.waits, Typing))),
-                ConditionalContainer(self._question, Condition(lambda: not isinstance(self.waits, Typing))),
-                CompletionsMenu(max_height=8),
-                status,
-            ]
-        )
-
     def _is_prompt(self) -> bool:
         return isinstance(self.waits, Typing) and self.waits.is_prompt
-
-    def _label(self) -> str:
-        if not isinstance(self.waits, Typing):
-            return ""
-        return self.label if self.waits.is_prompt else self.waits.label
-
-    def _line_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
-        return [("", " " * len(self._label()) if line or wrapped else "")]
-
-    def _question_text(self) -> StyleAndTextTuples:
-        return [("class:question", self.waits.question if isinstance(self.waits, Choosing) else "")]
-
-    def _status_text(self) -> StyleAndTextTuples:
-        return [("", self._status()[: max(self.width - 1, 1)])]
-
-    def _live_text(self) -> str:
-        room = max(self.width - 1, 1)
-        return "\n".join(line[-room:] for line in self.live[-room * LIVE_LINES :].splitlines()[-LIVE_LINES:])
 
 
 def _future() -> asyncio.Future[str | None]:

@@ -29,7 +29,7 @@ from hatchway.core.events import (
     ThoughtsChunk,
 )
 from hatchway.trace.blocks import Block, Line, Part, Prose
-from hatchway.trace.dialogue import Dialogue
+from hatchway.trace.dialogue import MAIN, Dialogue
 from hatchway.trace.text import cut, neutral
 
 Allower = Literal["option", "permission", "writer"]
@@ -134,11 +134,14 @@ class TurnView:
         match event:
             case RunFailed() if self._is_cancelled:
                 pass  # that it was cancelled says it all
+            case ResponseChunk() | ThoughtsChunk() if event.agent_id not in ("", MAIN):
+                pass  # several may speak at once: what they say is shown when it is whole
             case ResponseChunk(content=text):
                 self._thoughts = ""
+                self.add(self._dialogue.speaks(MAIN))
                 self.scroll.add([Prose(text=block) for block in self._stream.feed(neutral(text))])
                 self._set_live(self._stream.tail(LIVE_CHARACTERS))
-            case Response():
+            case Response() if event.agent_id in ("", MAIN):
                 self._responded(event)
             case ThoughtsChunk(content=text):
                 self._thoughts = (self._thoughts + neutral(text))[-LIVE_CHARACTERS:]
