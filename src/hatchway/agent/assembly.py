@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchway.agent.compaction import Compaction
-from hatchway.agent.desk import Desk, Emit
+from hatchway.agent.desk import Desk
 from hatchway.agent.history import History
 from hatchway.agent.interpreter import Interpreter
 from hatchway.agent.json_tools import JsonTools
@@ -20,6 +20,7 @@ from hatchway.agent.subagents import TASK_TOOL, Subagents
 from hatchway.agent.tool_calls import ToolCalls
 from hatchway.agent.turn import Turn
 from hatchway.agent.usage import Usage
+from hatchway.core.events import Emit
 
 if TYPE_CHECKING:
     from hatchway.agent.permissions import PermissionManager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, Later, NotRun, Ran, Settlement
 from hatchway.core.errors import ApprovalRequired
-from hatchway.core.events import AgentEvent, ApprovalRequest
+from hatchway.core.events import ApprovalRequest, Emit
 
 if TYPE_CHECKING:
     from hatchway.agent.permissions import PermissionManager

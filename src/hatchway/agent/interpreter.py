@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
-from hatchway.agent.desk import GRACE_SECONDS, LATE_GRACE_SECONDS, ActionGate, Emit
+from hatchway.agent.desk import GRACE_SECONDS, LATE_GRACE_SECONDS, ActionGate
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, Deny, Later, Settlement
 from hatchway.core.errors import (

@@ -13,6 +13,7 @@ from hatchway.agent.told import failure_told, refusal_told
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Edit
 from hatchway.core.errors import ApprovalRequired, HatchwayError, ToolError
+from hatchway.mode.replies import reply_text
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent

@@ -21,7 +21,7 @@ from hatchway.agent.models import (
 from hatchway.agent.replies import Replies
 from hatchway.agent.usage import Usage
 from hatchway.core.errors import ApprovalRequired
-from hatchway.core.events import Cancelled
+from hatchway.core.events import Cancelled, Emit
 
 NOT_RUN = "not run: the turn had reached its limit of tool rounds"
 CANCELLED = "cancelled by the user"

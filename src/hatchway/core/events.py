@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, Deny, Edit, Later, NotRun, Ran, Settlement, as_settlement
+from hatchway.core.filled import filled_at_once
 
 if TYPE_CHECKING:
     from pathlib import Path
