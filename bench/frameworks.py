@@ -26,10 +26,10 @@ NOTE = """\
 `execute_code` warm, with two typed tools in sight: code that calls none of them, and code that calls `add(1, 2)` once,
 which may take the time of a nested call more; on Monty the code is type-checked first. In Pydantic AI it is one whole
 run of an agent with a scripted model, in Agent Framework one invocation of the tool; the floor is the same with a tool
-that does nothing. One nested call: CPU of host and guest, {n} in a row; the minimum on a
-busy core. Preparing: `before_run` with 100 tools, and with a workspace of 2000 files besides. Gap: the longest time the
-event loop stood still while code counted, and in the very first action of a process, which opens everything. Minimum /
-median of {rounds} rounds in turns."""
+that does nothing. One nested call: CPU of host and guest, {n} in a row; the minimum on a busy core. Preparing:
+`before_run` with 100 tools, and with a workspace of 2000 files besides. Gap: the longest time the event loop stood still
+while code counted, and in the very first action of a process, which opens everything. Minimum / median of {rounds}
+rounds in turns."""
 PREPARING, GAPS = ("preparing", "+ 2000 files"), ("gap", "first gap")
 MOST_CALLS = 10_000
 """In one action, as many as the limit allows."""
@@ -48,6 +48,7 @@ def report(*, quick: bool) -> Section:
         gap = interleaved(found, "gap", 1, idle=rounds)
         many = interleaved([each for each in found if each.name.startswith("Hatchway")], "calls", MOST_CALLS, idle=1)
     names = [each.name for each in found if each.name in action]
+    columns = (plain, action, calls, before, large, gap, first)
     return Section(
         title="Frameworks",
         note=NOTE.format(n=n, rounds=rounds),
@@ -61,7 +62,7 @@ def report(*, quick: bool) -> Section:
             "gap",
             "first gap",
         ],
-        rows=[[name, *(_cell(each, name) for each in (plain, action, calls, before, large, gap, first))] for name in names],
+        rows=[[name, *(_cell(each, name) for each in columns)] for name in names],
         targets=[
             *(_over_floor(plain, name, floor, limit) for name, floor, limit in _OVER),
             *(_over_floor(action, name, floor, limit + 0.2, "with one call") for name, floor, limit in _OVER),

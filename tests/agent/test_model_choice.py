@@ -144,6 +144,11 @@ def test_a_server_of_this_machine_is_found_and_answers(
     assert answer.parts == [TextPart(content="hello")]
 
 
+def test_no_server_is_asked_where_that_is_switched_off(tmp_path: Path, server: LocalServer) -> None:
+    assert chosen(tmp_path, None, (server,), HATCHWAY_LOCAL_MODELS="off").model is None
+    assert chosen(tmp_path, None, (server,), HATCHWAY_LOCAL_MODELS="").model is not None
+
+
 def test_a_named_model_of_this_machine_needs_no_settings(tmp_path: Path) -> None:
     found = chosen(tmp_path, "ollama:qwen3:8b")
     assert found.base_url == "http://127.0.0.1:11434/v1"

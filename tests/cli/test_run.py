@@ -17,6 +17,7 @@ def workspace(hatchway: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a model and a tool."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HATCHWAY_LOCAL_MODELS", "off")  # of the machine the tests run on
     for file in (SCRIPTED, SHOP):
         shutil.copy(file, hatchway.cwd)
     return hatchway.cwd

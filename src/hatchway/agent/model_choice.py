@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hatchway.agent.config import Config
 
 ENV_FILE = ".env"
+LOCAL_MODELS = "HATCHWAY_LOCAL_MODELS"
+"""The variable that is `off` where no server of this machine is to be taken unasked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ def choose_model(
         config: The settings of the workspace.
         environ: Environment variables.
         working_dir: Where a `.env` may lie.
-        servers: Where a server of this machine may listen.
+        servers: Where a server of this machine may listen; nobody is asked where `HATCHWAY_LOCAL_MODELS` is `off`.
     """
     settings = dict(config.model_settings or {})
     own = read_env_file(working_dir / ENV_FILE)
@@ -79,7 +81,7 @@ def choose_model(
     by_key, notes = _by_key(environ, own, settings)
     if by_key is not None:
         return by_key
-    local = find_local_model(servers)
+    local = None if environ.get(LOCAL_MODELS) == "off" else find_local_model(servers)
     if local is not None:
         return _served(local, settings, tuple(notes))
     key = "no vendor's key can be used" if notes else "no vendor's key is set"

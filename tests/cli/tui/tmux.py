@@ -23,6 +23,7 @@ class Terminal:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("TMUX", "NO_COLOR"))}
         self._env = {key: value for key, value in kept.items() if not key.endswith("_API_KEY")}
         self._env |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "HOME": str(folder), "PYTHONWARNINGS": "error"}
+        self._env |= {"HATCHWAY_LOCAL_MODELS": "off"}  # of the machine the tests run on
 
     def start(self, *args: str, **env: str) -> None:
         """Start the command in a fresh window; when it ends, its exit code stands there."""
