@@ -27,9 +27,9 @@ NOTE = """\
 which may take the time of a nested call more; on Monty the code is type-checked first. In Pydantic AI it is one whole
 run of an agent with a scripted model, in Agent Framework one invocation of the tool; the floor is the same with a tool
 that does nothing. One nested call: CPU of host and guest, {n} in a row; the minimum on a busy core. Preparing:
-`before_run` with 100 tools, and with a workspace of 2000 files besides. Gap: the longest time the event loop stood still
-while code counted, and in the very first action of a process, which opens everything. Minimum / median of {rounds}
-rounds in turns."""
+`before_run` with 100 tools, and with a workspace of 2000 files besides. Gap: the longest time the event loop stood
+still while code counted, and in the very first action of a process, which opens everything. Minimum / median of
+{rounds} rounds in turns."""
 PREPARING, GAPS = ("preparing", "+ 2000 files"), ("gap", "first gap")
 MOST_CALLS = 10_000
 """In one action, as many as the limit allows."""
