@@ -1,5 +1,6 @@
 """The documents tell the truth: their code runs, their output is what they show, their links and commands exist."""
 
+import asyncio
 import re
 import runpy
 import shlex
@@ -92,6 +93,11 @@ def test_the_help_on_the_page_is_what_the_commands_print() -> None:
     help_page = runpy.run_path(str(REPO / "docs" / "cli_help.py"))
     assert page == help_page["rendered"](page), "run ./dev docs"
     assert re.findall(r"<!-- help: hatchway (\w+) -->", page) == list(COMMANDS)
+
+
+def test_the_picture_is_what_the_agent_shows() -> None:
+    rendered = runpy.run_path(str(REPO / "docs" / "agent_picture.py"))["rendered"]
+    assert (REPO / "docs" / "agent.svg").read_text(encoding="utf-8") == asyncio.run(rendered()), "run ./dev docs"
 
 
 def test_there_is_code_to_run() -> None:
