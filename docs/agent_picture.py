@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hatchway.agent import Agent, ApprovalRequest
 from hatchway.agent.permissions import PermissionManager
+from hatchway.core.decisions import Allow
 from hatchway.testing import Reply, ScriptedAgentModel
 from hatchway.trace.blocks import Block, Line
 from hatchway.trace.dialogue import Dialogue
@@ -55,7 +56,7 @@ async def _blocks(workspace: Path) -> list[Block]:
             blocks += dialogue.told(event)
             if isinstance(event, ApprovalRequest):
                 event.approve()
-                blocks += dialogue.decided(event, await event.settlement())
+                blocks += dialogue.decided(event, Allow())
     return blocks
 
 
