@@ -11,10 +11,11 @@ import click
 
 from hatchway.cli.display import cut, make_console, neutral
 from hatchway.cli.exits import Exit, exit_for
+from hatchway.cli.failing import failure_text
 from hatchway.cli.objects import error_object, event_object, print_json
 from hatchway.cli.recording import Recording
 from hatchway.core.decisions import Settlement
-from hatchway.core.errors import ApprovalRequired, HatchwayError
+from hatchway.core.errors import ApprovalRequired
 from hatchway.core.events import (
     AgentEvent,
     ApprovalRequest,
@@ -139,7 +140,7 @@ class TextAccount(Account):
         """The turn broke off, or waits."""
         self._end_line()
         word = "" if isinstance(error, ApprovalRequired) else "Error: "
-        click.echo(f"{word}{cut(neutral(_told(error)), 4000)}", err=True)
+        click.echo(f"{word}{cut(neutral(failure_text(error)), 4000)}", err=True)
 
     def end_turn(self) -> None:
         """What is held back was the answer."""
@@ -215,9 +216,3 @@ class JsonAccount(Account):
             told["usage"] = {"input": usage.input_tokens, "output": usage.output_tokens, "cost": usage.cost}
             told["conversation"] = agent.conversation.id if agent.conversation is not None else None
         print_json(told | {"error": self._error})
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, HatchwayError):
-        return str(error)
-    return error.format_message() if isinstance(error, click.ClickException) else f"{type(error).__name__}: {error}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from hatchway.cli.logs import logging_to
 from hatchway.cli.recording import Recording
 from hatchway.cli.terminal import find_terminal
 from hatchway.cli.tui.asked import QUIT
+from hatchway.cli.tui.words import Words, is_word
 from hatchway.core.decisions import Allow, Later
 from hatchway.core.errors import ApprovalRequired, InvalidSetting
 from hatchway.core.events import AgentEvent, ApprovalRequest
@@ -34,8 +36,10 @@ if TYPE_CHECKING:
     from hatchway.cli.exits import Exit
 
 
-async def answer(prompts: AsyncIterator[str], options: AgentOptions, *, as_json: bool) -> Exit:
-    """Answer prompts, one after the other, and end; how it ended."""
+async def answer(
+    prompts: AsyncIterator[str], options: AgentOptions, *, as_json: bool = False, is_talk: bool = False
+) -> Exit:
+    """Answer prompts, one after the other, and end; how it ended. A talk goes on after a turn that fails."""
     recording = Recording(options.record_dir, options.record_title) if options.record else None
     account: Account = JsonAccount(recording) if as_json else TextAccount(recording)
     agent: Agent | None = None
@@ -55,7 +59,7 @@ async def answer(prompts: AsyncIterator[str], options: AgentOptions, *, as_json:
             async with started(setup, model) as (agent, permissions):
                 session = None if agent.conversation is None else agent.conversation.number
                 answers = AgentAnswers(terminal, permissions, yes=options.yes)
-                await _Turns(agent, setup, account, answers).take(prompts)
+                await _Turns(agent, setup, account, answers, is_talk=is_talk).take(prompts)
     except ApprovalRequired as e:
         account.exit = exit_for(e)
         account.failed(_paused(e, session, options))
@@ -76,26 +80,24 @@ async def once(prompt: str) -> AsyncIterator[str]:
 
 async def typed() -> AsyncIterator[str]:
     """Lines, at a terminal that can do no more than lines."""
-    from hatchway.cli.tui.completing import COMMANDS
-
     terminal = find_terminal()
     while terminal is not None:
         click.echo("› ", nl=False, err=True)
         line = await terminal.line()
         if line is None or line == QUIT:
             return
-        if line.startswith("/") and line.split()[0] in COMMANDS:
-            click.echo(f"{line.split()[0]} needs a terminal that can do more than lines", err=True)
-        elif line:
+        if line:
             yield line
 
 
 class _Turns:
     """The turns of one conversation, told as they go."""
 
-    def __init__(self, agent: Agent, setup: Setup, account: Account, answers: AgentAnswers) -> None:
+    def __init__(
+        self, agent: Agent, setup: Setup, account: Account, answers: AgentAnswers, *, is_talk: bool = False
+    ) -> None:
         self._agent, self._setup, self._account, self._answers = agent, setup, account, answers
-        self._is_human = setup.choice.model == HUMAN
+        self._is_human, self._is_talk = setup.choice.model == HUMAN, is_talk
 
     async def take(self, prompts: AsyncIterator[str]) -> None:
         """First what was left open, then each prompt.
@@ -103,20 +105,64 @@ class _Turns:
         Raises:
             ApprovalRequired: Something waits for a decision, and nobody is there.
         """
+        if self._is_talk:
+            return await self._talk(prompts)
         is_idle = False
         if self._setup.options.goes_on or self._setup.options.session:
             is_idle = not await self._follow(self._agent.resume(), "")
             self._account.end_turn()
         async for prompt in prompts:
             is_idle = False
-            content: Any = prompt
-            if not self._is_human:
-                content = (await asyncio.to_thread(attached, prompt, Path.cwd())).content()
-            self._account.said(prompt)
-            await self._follow(self._agent.stream(content), prompt)
-            self._account.end_turn()
+            await self._turn(prompt)
         if is_idle:
             click.echo("nothing was left open in this conversation, and there is no task", err=True)
+
+    async def _talk(self, prompts: AsyncIterator[str]) -> None:
+        """A conversation by lines: nothing that is typed, and nothing that fails, ends it."""
+        from hatchway.cli.line_words import HELLO, LineTeller, line_words
+        from hatchway.cli.tui.earlier import last_exchange
+
+        words = line_words(self._agent, self._setup)
+        click.echo(HELLO, err=True)
+        if self._agent.messages:
+            LineTeller().show(last_exchange(self._agent.messages))
+            await self._told(self._follow(self._agent.resume(), ""))
+            self._account.end_turn()
+        async for prompt in prompts:
+            await self._told(self._word_or_turn(words, prompt))
+
+    async def _word_or_turn(self, words: Words, prompt: str) -> None:
+        text = words.take(prompt) if is_word(prompt) else prompt
+        if text is not None:
+            await self._turn(text)
+
+    async def _told(self, turn: Coroutine[Any, Any, Any]) -> None:
+        """Let a turn come to its end, whatever that is; Ctrl+C cancels it.
+
+        Raises:
+            ApprovalRequired: Something waits for a decision, and nobody is there any more.
+        """
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, lambda: asyncio.ensure_future(self._agent.cancel()))
+        try:
+            await turn
+        except ApprovalRequired:
+            raise
+        except Exception as e:
+            self._account.failed(e)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    async def _turn(self, prompt: str) -> None:
+        content: Any = prompt
+        if not self._is_human:
+            brought = await asyncio.to_thread(attached, prompt, Path.cwd())
+            content = brought.content()
+            for note in brought.notes if self._is_talk else ():
+                click.echo(neutral(note), err=True)
+        self._account.said(prompt)
+        await self._follow(self._agent.stream(content), prompt)
+        self._account.end_turn()
 
     async def _follow(self, events: AsyncIterator[AgentEvent], prompt: str) -> bool:
         """Tell each event; whether there was one. What comes while somebody thinks about a question waits for that."""

@@ -61,7 +61,7 @@ def run(ctx: click.Context, task: tuple[str, ...], as_json: bool, **given: Any) 
     if os.environ.get("TERM", "dumb") == "dumb":
         from hatchway.cli.answering import answer, typed
 
-        ctx.exit(asyncio.run(answer(typed(), options, as_json=False)))
+        ctx.exit(asyncio.run(answer(typed(), options, is_talk=True)))
     try:
         from hatchway.cli.tui.entry import converse
     except ImportError as e:

@@ -10,6 +10,8 @@ from hatchway.core.results import ExecFile
 
 Tone = Literal["", "dim", "bold", "good", "bad", "warn", "accent"]
 """How a piece of text is meant; each medium has its own colours."""
+WHO = "»"
+"""The mark of a line that says who speaks from there on."""
 
 
 class Part(NamedTuple):

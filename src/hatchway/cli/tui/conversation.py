@@ -18,7 +18,7 @@ from hatchway.cli.tui.python_prompt import set_prompt
 from hatchway.cli.tui.screen import Screen
 from hatchway.cli.tui.status import Status
 from hatchway.cli.tui.turn import Allower, TurnView
-from hatchway.cli.tui.words import Words
+from hatchway.cli.tui.words import Words, is_word
 from hatchway.core.errors import HatchwayError
 from hatchway.core.events import ApprovalRequest
 from hatchway.trace.dialogue import MAIN
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hatchway.agent.permissions import PermissionManager
 
 GO_ON = "hatchway -c goes on with this conversation"
+HUMAN_HELLO = "what you type is Python, and runs in the sandbox · /tools lists what it can call · q leaves"
 Draft = asyncio.Future[str | None]
 """What the person began to type while the agent was loaded."""
 
@@ -40,12 +41,12 @@ async def talk(screen: Screen, status: Status, setup: Setup, draft: Draft) -> bo
     """
     name = setup.choice.model
     if name is None:
-        status.doing = ""
+        status.doing, idle_hint, status.idle_hint = "", status.idle_hint, ""
         draft = await _put_aside(screen, draft)
         choice = await first_run(screen, setup.choice.why)
         if choice != "human":
             return choice == "demo"
-        name = HUMAN
+        name, status.idle_hint = HUMAN, idle_hint
         draft = asyncio.ensure_future(screen.compose())
     status.model, status.doing = name, "starting"
     set_prompt(screen, is_python=name == HUMAN)
@@ -99,6 +100,8 @@ class _Talk:
             self._view.note(warning)
         if self._agent.messages:
             draft = await self._go_on(draft)
+        elif self._is_human:
+            self._view.note(HUMAN_HELLO)
         while (text := await draft) is not None:
             await self._take(text)
             draft = asyncio.ensure_future(self._screen.compose())
@@ -108,16 +111,18 @@ class _Talk:
 
     async def _go_on(self, draft: Draft) -> Draft:
         """Show where the conversation stood, and go on with a turn that was broken off."""
-        from hatchway.cli.tui.earlier import last_exchange
+        from hatchway.cli.tui.earlier import last_exchange, prompts
 
         await _put_aside(self._screen, draft)
+        for prompt in prompts(self._agent.messages):
+            self._screen.buffer.history.append_string(prompt)
         self._view.add(last_exchange(self._agent.messages))
         await self._follow(self._agent.resume())
         return asyncio.ensure_future(self._screen.compose())
 
     async def _take(self, text: str) -> None:
         try:
-            prompt = self._words.take(text) if self._is_word(text) else text
+            prompt = self._words.take(text) if is_word(text) else text
             if prompt is None:
                 return
             self._view.said(text, is_code=self._is_human)
@@ -145,9 +150,6 @@ class _Talk:
     def _is_human(self) -> bool:
         return self._status.model == HUMAN
 
-    def _is_word(self, text: str) -> bool:
-        return text.lstrip().startswith("/") and "\n" not in text.strip()
-
     def _allower(self, request: ApprovalRequest) -> Allower | None:
         own = request.kind == "code" and request.agent_id in ("", MAIN)
         if self._is_human and own and request.tool_args.get("code") == self._typed:
@@ -168,7 +170,7 @@ class _Talk:
 
     def _show_whole(self) -> None:
         if self._whole is None or self._whole.done():
-            self._whole = asyncio.ensure_future(self._screen.show_whole(self._view.scroll.whole()))
+            self._whole = asyncio.ensure_future(self._screen.show_whole(self._view.scroll.whole(), at_end=True))
 
     def _write_recording(self, *, last: bool = False) -> None:
         if self._recording is None:

@@ -32,5 +32,13 @@ def last_exchange(messages: Sequence[ModelMessage]) -> list[Block]:
     return [Line(mark="▶", tone="accent", parts=[Part(earlier, "dim")]), *blocks]
 
 
+def prompts(messages: Sequence[ModelMessage]) -> list[str]:
+    """What the person said, the oldest first: ↑ at the prompt brings it back."""
+    from pydantic_ai.messages import UserPromptPart
+
+    said = [part for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
+    return [part.content if isinstance(part.content, str) else " ".join(_texts(part.content[:1])) for part in said]
+
+
 def _texts(content: Sequence[object]) -> list[str]:
     return [part for part in content if isinstance(part, str)]

@@ -71,6 +71,10 @@ def _other_keys(screen: Screen, keys: KeyBindings) -> None:
     def type_ahead(event: KeyPressEvent) -> None:
         screen.type_ahead(event.data)
 
+    @keys.add(Keys.BracketedPaste, filter=is_working)
+    def paste_ahead(event: KeyPressEvent) -> None:
+        screen.paste_ahead(event.data)
+
     @keys.add("c-o")
     def whole(event: KeyPressEvent) -> None:
         screen.on_whole()

@@ -8,19 +8,21 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.layout.processors import BeforeInput, TabsProcessor
 from prompt_toolkit.styles import Style
 
 from hatchway.cli.tui.asked import Choosing, Typing
+from hatchway.cli.tui.wrapping import wrapped
 
 if TYPE_CHECKING:
     from hatchway.cli.tui.screen import Screen
 
 LIVE_LINES = 6
-"""How many lines of what streams in are shown before they are whole."""
+"""How many lines of what streams in are shown at least before they are whole; on a high terminal half of it."""
 FIELD_LINES = 12
 """How high a field grows."""
-STYLE = Style.from_dict({"status": "dim", "question": "bold", "label": "bold", "live": ""})
+STYLE = Style.from_dict({"status": "dim", "question": "bold", "label": "bold", "live": "", "ahead": "dim"})
+FIELD_HINT, LINES_HINT = "Enter takes it · Esc goes back", "Ctrl+S takes it · Esc goes back"
 
 
 class LastLines:
@@ -44,7 +46,10 @@ class LastLines:
         screen = self._screen
         live = Window(FormattedTextControl(self._live_text), dont_extend_height=True, style="class:live")
         field = Window(
-            BufferControl(screen.buffer, input_processors=[BeforeInput(self._label, "class:label")]),
+            BufferControl(
+                screen.buffer,
+                input_processors=[TabsProcessor(char1=" ", char2=" "), BeforeInput(self._label, "class:label")],
+            ),
             height=lambda: min(max(screen.buffer.document.line_count, 1), FIELD_LINES),
             wrap_lines=True,
             get_line_prefix=self._line_prefix,
@@ -52,12 +57,17 @@ class LastLines:
         status = Window(FormattedTextControl(self._status_text), height=1, style="class:status")
         windows = [
             ConditionalContainer(live, Condition(lambda: bool(screen.live))),
+            ConditionalContainer(Window(height=1), Condition(self._is_at_prompt)),
             ConditionalContainer(field, Condition(lambda: isinstance(screen.waits, Typing))),
             ConditionalContainer(self.question, Condition(lambda: not isinstance(screen.waits, Typing))),
             CompletionsMenu(max_height=8),
             status,
         ]
         return Layout(HSplit(windows), focused_element=self.question)
+
+    def _is_at_prompt(self) -> bool:
+        waits = self._screen.waits
+        return isinstance(waits, Typing) and waits.is_prompt and not self._screen.live
 
     def _label(self) -> str:
         waits = self._screen.waits
@@ -69,13 +79,19 @@ class LastLines:
         return [("", " " * len(self._label()) if line or wrapped else "")]
 
     def _question_text(self) -> StyleAndTextTuples:
-        waits = self._screen.waits
-        return [("class:question", waits.question if isinstance(waits, Choosing) else "")]
+        screen = self._screen
+        if isinstance(screen.waits, Choosing):
+            return [("class:question", "\n".join(wrapped(screen.waits.question, screen.width - 1)))]
+        return [("class:ahead", screen.ahead and f"{screen.label}{screen.ahead}".splitlines()[-1])]
 
     def _status_text(self) -> StyleAndTextTuples:
-        return [("", self._screen.status()[: max(self._screen.width - 1, 1)])]
+        screen, hint = self._screen, ""
+        if isinstance(screen.waits, Typing) and not screen.waits.is_prompt:
+            hint = LINES_HINT if screen.waits.many_lines else FIELD_HINT
+        return [("", screen.status(max(screen.width - 1, 1), hint))]
 
     def _live_text(self) -> str:
-        room = max(self._screen.width - 1, 1)
-        lines = self._screen.live[-room * LIVE_LINES :].splitlines()[-LIVE_LINES:]
-        return "\n".join(line[-room:] for line in lines)
+        screen = self._screen
+        most = max(LIVE_LINES, screen.height // 2)
+        lines = [piece for line in screen.live.splitlines()[-most:] for piece in wrapped(line, screen.width - 1)]
+        return "\n".join(lines[-most:])

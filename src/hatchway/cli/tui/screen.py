@@ -30,13 +30,13 @@ class Screen:
     """The terminal of one person; `async with screen.open():` around everything else.
 
     Args:
-        status: The status line, asked for at every drawing.
+        status: The status line, asked for at every drawing: in so many columns, with what keys do now.
         completer: Completes what is typed at the prompt.
     """
 
-    def __init__(self, status: Callable[[], str], completer: Completer | None = None) -> None:
+    def __init__(self, status: Callable[[int, str], str], completer: Completer | None = None) -> None:
         self.status = status
-        """The status line, as it is now."""
+        """The status line, as it is now; without words about keys it has its own."""
         self.completer: Completer = completer or DummyCompleter()
         self.on_cancel: Callable[[], None] = lambda: None
         """Esc or Ctrl+C while there is nothing to type into."""
@@ -56,7 +56,8 @@ class Screen:
             history=InMemoryHistory(),
             multiline=True,
         )
-        self._ahead = ""
+        self.ahead = ""
+        """What is typed while nothing is asked for."""
         self._printed: list[str] = []
         self._is_covered = False
         self._drawn = asyncio.Event()
@@ -67,6 +68,11 @@ class Screen:
     def width(self) -> int:
         """Columns."""
         return self._app.output.get_size().columns
+
+    @property
+    def height(self) -> int:
+        """Lines."""
+        return self._app.output.get_size().rows
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
@@ -83,7 +89,7 @@ class Screen:
 
     async def compose(self) -> str | None:
         """What the person wants to say; None: they leave."""
-        text, self._ahead = self.buffer.text + self._ahead, ""
+        text, self.ahead = self.buffer.text + self.ahead, ""
         return await self._typed(Typing(label="", done=_future(), is_prompt=True), text)
 
     async def field(self, label: str, text: str = "", *, many_lines: bool = False) -> str | None:
@@ -140,9 +146,16 @@ class Screen:
     def type_ahead(self, key: str) -> None:
         """A key while nothing is asked for: it stands at the next prompt, and answers no question."""
         if key == "\x7f":
-            self._ahead = self._ahead[:-1]
+            self.ahead = self.ahead[:-1]
         elif key.isprintable():
-            self._ahead += key
+            self.ahead += key
+        self.refresh()
+
+    def paste_ahead(self, text: str) -> None:
+        """The same with what is pasted, lines and all."""
+        lines = text.replace("\r\n", "\n").replace("\r", "\n")
+        self.ahead += "".join(each for each in lines if each.isprintable() or each in "\n\t")
+        self.refresh()
 
     def print(self, text: str) -> None:
         """Put text above the screen, where it stays; it ends with a newline."""
@@ -159,7 +172,7 @@ class Screen:
         self._app.invalidate()
         await self._drawn.wait()
 
-    async def show_whole(self, text: str) -> None:
+    async def show_whole(self, text: str, *, at_end: bool = False) -> None:
         """A text that may be long, over the whole screen, until the person closes it."""
         from hatchway.cli.tui.whole import whole_view
 
@@ -168,7 +181,7 @@ class Screen:
         self._is_covered = True
         try:
             async with in_terminal():
-                await whole_view(text, self._app.input, self._app.output).run_async(handle_sigint=False)
+                await whole_view(text, self._app.input, self._app.output, at_end=at_end).run_async(handle_sigint=False)
         finally:
             self._is_covered = False
             self._flush()

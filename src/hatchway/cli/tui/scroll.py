@@ -15,7 +15,8 @@ from hatchway.trace.text import cut
 
 OUTPUT_LINES, CODE_LINES = 12, 400
 """How many lines of one output and of one piece of code are shown before the rest is folded."""
-LINE_CHARACTERS, PART_CHARACTERS = 2_000, 600
+LINE_CHARACTERS, LINE_ROWS, PART_CHARACTERS = 2_000, 4, 600
+"""How much of one line is shown, and on how many lines of the terminal at most."""
 KEPT_CHARACTERS = 4_000_000
 """How much of a conversation can be read whole."""
 
@@ -38,6 +39,7 @@ class Scroll:
         self._open = ""
         self._source: Said | None = None
         self._shown = self._hidden = 0
+        self._last: Block | None = None
 
     def add(self, blocks: Sequence[Block]) -> None:
         """Paint blocks."""
@@ -83,15 +85,18 @@ class Scroll:
         room = max(OUTPUT_LINES - self._shown, 0)
         self._shown += len(lines[:room])
         self._hidden += len(lines[room:])
-        self._paint([replace(said, text=cut(line.rstrip("\n"), LINE_CHARACTERS) + "\n") for line in lines[:room]])
+        most = min(LINE_CHARACTERS, LINE_ROWS * self._width())
+        self._paint([replace(said, text=cut(line.rstrip("\n"), most) + "\n") for line in lines[:room]])
 
     def _paint(self, blocks: Sequence[Block]) -> None:
         if not blocks:
             return
         paper = StringIO()
         painter = Painter(_console(paper, self._width(), colours=True))
+        painter.last = self._last
         for block in blocks:
             painter.paint(block)
+        self._last = painter.last
         self._print(paper.getvalue())
 
     def _keep(self, block: Block) -> None:
@@ -109,14 +114,25 @@ def _console(paper: StringIO, width: int, *, colours: bool) -> Console:
 
 
 def _folded(block: Block) -> Block:
-    """A line or code that fits on a few screens; what is cut says so, in the middle of it."""
+    """A line, code or prompt that fits on a few screens; what is cut says so, in the middle of it."""
     if isinstance(block, Line):
         return replace(block, parts=[Part(cut(text, PART_CHARACTERS), tone) for text, tone in block.parts])
-    if not isinstance(block, Code) or block.text.count("\n") <= CODE_LINES:
-        return block
-    lines, half = block.text.splitlines(), CODE_LINES // 2
-    gap = f"# … {len(lines) - 2 * half:,} more lines: Ctrl+O shows all …"
-    return replace(block, text="\n".join([*lines[:half], gap, *lines[-half:]]))
+    match block:
+        case Code(text=text):
+            return replace(block, text=_few_lines(text, CODE_LINES, "# "))
+        case Prose(text=text) if block.who:
+            return replace(block, text=cut(_few_lines(text, OUTPUT_LINES), LINE_CHARACTERS))
+        case _:
+            return block
+
+
+def _few_lines(text: str, most: int, mark: str = "") -> str:
+    lines, half = text.splitlines(), most // 2
+    if len(lines) <= most:
+        return text
+    return "\n".join(
+        [*lines[:half], f"{mark}… {len(lines) - 2 * half:,} more lines: Ctrl+O shows all …", *lines[-half:]]
+    )
 
 
 def _size(block: Block) -> int:

@@ -23,17 +23,25 @@ class Status:
     tokens: int = 0
     cost: float | None = None
     """US dollars; None: nobody knows what the model costs."""
+    idle_hint: str = "/help"
+    """What can be done while nothing goes on."""
 
-    def line(self) -> str:
-        """The line."""
-        parts = [self._progress()] if self.doing else []
-        parts += [part for part in (self.model, self.sandbox) if part]
-        if self.tokens:
-            parts.append(f"{_short(self.tokens)} tokens")
-        if self.cost is not None:
-            parts.append(f"${self.cost:.4f}" if self.cost < 0.1 else f"${self.cost:.2f}")
-        parts.append("Esc cancels" if self.since else "/help")
-        return " · ".join(parts)
+    def line(self, columns: int = 1_000, hint: str = "") -> str:
+        """The line, in so many columns: where they are few, what goes on and what can be done about it stay."""
+        hint = hint or ("Esc cancels" if self.since else self.idle_hint)
+        progress = self._progress() if self.doing else ""
+        about = [self.model, self.sandbox, f"{_short(self.tokens)} tokens" if self.tokens else "", self._cost()]
+        for left_out in ((), (1,), (1, 2), (1, 2, 3), (0, 1, 2, 3)):
+            kept = [part for place, part in enumerate(about) if place not in left_out]
+            line = " · ".join(part for part in (progress, *kept, hint) if part)
+            if len(line) <= columns:
+                return line
+        return line[:columns]
+
+    def _cost(self) -> str:
+        if self.cost is None:
+            return ""
+        return f"${self.cost:.4f}" if self.cost < 0.1 else f"${self.cost:.2f}"
 
     def _progress(self) -> str:
         frames = SPINNER if (sys.stdout.encoding or "").lower().startswith("utf") else PLAIN_SPINNER

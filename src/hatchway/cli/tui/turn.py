@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, suppress
 from typing import Literal, cast
 
+from hatchway.cli.failing import failure_text
 from hatchway.cli.recording import Recording
 from hatchway.cli.tui.approving import Answer, Approver
 from hatchway.cli.tui.screen import Screen
@@ -25,6 +26,7 @@ from hatchway.core.events import (
     ResponseChunk,
     Retrying,
     RunFailed,
+    RunResumed,
     RunStarted,
     ThoughtsChunk,
 )
@@ -34,7 +36,7 @@ from hatchway.trace.text import cut, neutral
 
 Allower = Literal["option", "permission", "writer"]
 """`writer`: the person wrote the code that asks."""
-LIVE_CHARACTERS = 2_000
+LIVE_CHARACTERS = 4_000
 ERROR_CHARACTERS = 2_000
 
 
@@ -61,6 +63,7 @@ class TurnView:
         self._screen, self._status, self._approver = screen, status, approver
         self._approves, self._recording = approves, recording
         self._is_asking = False
+        self._held: list[AgentEvent] = []
         self._dialogue = Dialogue()
         self._stream = MarkdownStream()
         self._thoughts = ""
@@ -77,8 +80,11 @@ class TurnView:
 
     def failed(self, error: Exception) -> None:
         """Something went wrong."""
-        said = str(error) if isinstance(error, HatchwayError) else f"{type(error).__name__}: {error}"
-        self.note(cut(said, ERROR_CHARACTERS), is_bad=True)
+        self.note(cut(failure_text(error), ERROR_CHARACTERS), is_bad=True)
+
+    def show(self, blocks: Sequence[Block]) -> None:
+        """Show blocks that are no part of the conversation."""
+        self.scroll.add(blocks)
 
     def add(self, blocks: Sequence[Block]) -> None:
         """Show and record blocks."""
@@ -105,10 +111,14 @@ class TurnView:
                 async for event in stream:
                     if isinstance(event, ApprovalRequest):
                         requests.put_nowait(event)  # shown when it is its turn, right above the question
+                    elif self._is_asking:
+                        self._held.append(event)  # nothing comes between what is asked about and the question
                     else:
                         self._show(event)
             await asyncio.gather(*cancelling)
         except Exception as e:  # a turn that fails leaves the conversation as it was before: the person can go on
+            self._release()
+            self._break_off(keeps=True)
             self.failed(e)
         finally:
             asking.cancel()
@@ -118,6 +128,7 @@ class TurnView:
 
     def _end(self) -> None:
         self._screen.on_cancel = lambda: None
+        self._release()
         self._break_off(keeps=True)
         self.scroll.close()
         self._status.since, self._status.doing = 0.0, ""
@@ -182,11 +193,19 @@ class TurnView:
         finally:
             self._status.doing, self._is_asking = doing, False
         if answer is None:
-            return self.note(f"nobody waits for a decision about {request.tool_name} any more")
-        self.add(self._dialogue.decided(request, answer.decision))
-        if answer.kept:
-            self.note(answer.kept)
-        request.approve(answer.decision)
+            self.note(f"nobody waits for a decision about {request.tool_name} any more")
+        else:
+            self.add(self._dialogue.decided(request, answer.decision))
+            if answer.kept:
+                self.note(answer.kept)
+            request.approve(answer.decision)
+        self._release()
+
+    def _release(self) -> None:
+        """Show what came while a question was open."""
+        held, self._held = self._held, []
+        for event in held:
+            self._show(event)
 
     async def _answered(self, request: ApprovalRequest, more: int) -> Answer | None:
         """The person's answer; None: it took too long, or came to nothing because of another one."""
@@ -213,7 +232,7 @@ class TurnView:
 
 def _doing(event: AgentEvent) -> str:
     match event:
-        case RunStarted():
+        case RunStarted() | RunResumed():
             return "running"
         case CallStarted(call=call):
             return f"calling {neutral(call.function_name)}"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hatchway.cli.tui.completing import COMMANDS
-from hatchway.cli.tui.turn import TurnView
-from hatchway.trace.blocks import Line, Part
+from hatchway.trace.blocks import Block, Line, Part
 from hatchway.trace.text import cut, neutral
 
 if TYPE_CHECKING:
@@ -25,6 +24,23 @@ s yes for this session · a always, by a pattern · e edit · d details
 """
 
 
+class Teller(Protocol):
+    """What words need of a view."""
+
+    def note(self, text: str, *, is_bad: bool = False) -> None:
+        """A line of our own."""
+        ...
+
+    def show(self, blocks: Sequence[Block]) -> None:
+        """Show what is no part of the conversation."""
+        ...
+
+
+def is_word(text: str) -> bool:
+    """Whether a prompt is one for us, and not for the model."""
+    return text.lstrip().startswith("/") and "\n" not in text.strip()
+
+
 class Words:
     """Does what a slash says.
 
@@ -33,12 +49,20 @@ class Words:
         agent: What is talked about.
         skills: What `/skill` knows.
         set_model: Takes another model, by its name.
+        help_text: What `/help` says.
     """
 
     def __init__(
-        self, view: TurnView, agent: Agent, skills: Sequence[SkillMetadata], set_model: Callable[[str], None]
+        self,
+        view: Teller,
+        agent: Agent,
+        skills: Sequence[SkillMetadata],
+        set_model: Callable[[str], None],
+        *,
+        help_text: str = HELP,
     ) -> None:
         self._view, self._agent, self._skills, self._set_model = view, agent, skills, set_model
+        self._help_text = help_text
 
     def take(self, text: str) -> str | None:
         """Do it; the prompt that comes of it, if any does.
@@ -49,7 +73,7 @@ class Words:
         word, _, rest = text.strip().partition(" ")
         match word:
             case "/help":
-                self._view.scroll.add([Line(mark=" ", parts=[Part(line)]) for line in HELP.splitlines()])
+                self._view.show([Line(mark=" ", parts=[Part(line)]) for line in self._help_text.splitlines()])
             case "/skill":
                 return self._skill(rest.strip())
             case "/model":
@@ -82,7 +106,7 @@ class Words:
     def _list(self, rows: Sequence[Sequence[str]]) -> None:
         for first, *rest in rows:
             more = [Part(f"  {cut(neutral('  '.join(rest)), 300)}", "dim")] if rest else []
-            self._view.scroll.add([Line(mark=" ", parts=[Part(neutral(first), "bold"), *more])])
+            self._view.show([Line(mark=" ", parts=[Part(neutral(first), "bold"), *more])])
 
 
 def model_name(agent: Agent) -> str:

@@ -1,0 +1,53 @@
+"""Failing: what went wrong, in words a person can do something with; whatever a vendor's library raises is told so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import click
+
+from hatchway.core.errors import HatchwayError
+
+VENDOR = {
+    "ModelAuthenticationError": ("the vendor refuses the key", "set another key, or name another model with --model"),
+    "ModelNotFoundError": ("the vendor has no such model", "name another with --model, or with /model at the prompt"),
+    "ModelContextWindowExceededError": ("it is too long for the model", "say it shorter, or start anew: hatchway"),
+    "ModelQuotaExceededError": ("the vendor's account has nothing left", "see the account, or name another model"),
+    "ModelRateLimitError": ("the vendor limits the rate", "wait a while and say it again"),
+    "ModelUnavailableError": ("the vendor cannot answer just now", "wait a while and say it again"),
+    "ModelServerError": ("the vendor failed", "wait a while and say it again"),
+    "ModelConnectionError": (
+        "the vendor cannot be reached",
+        "see that the network or the server is up, and say it again",
+    ),
+    "ModelRequestRejectedError": ("the vendor refuses the request", "say it otherwise, or name another model"),
+    "ModelAPIError": ("the vendor failed", "say it again, or name another model"),
+}
+"""By the names Pydantic AI gives them, the narrow before the wide: what happened, and what to do."""
+
+
+def failure_text(error: Exception) -> str:
+    """An error as a person is told it; not neutral yet."""
+    if isinstance(error, HatchwayError):
+        return str(error)
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    names = {each.__name__ for each in type(error).__mro__}
+    for name, (what, hint) in VENDOR.items():
+        if name in names:
+            status = getattr(error, "status_code", None)
+            return f"{what}{f' ({status})' if status else ''}: {_said(error)}\n{hint}"
+    return f"{type(error).__name__}: {error}"
+
+
+def _said(error: Exception) -> str:
+    """What the vendor itself says about it."""
+    body: Any = getattr(error, "body", None)
+    for _ in range(2):  # some put it into an "error" of its own
+        if isinstance(body, Mapping):
+            told = cast("Mapping[str, Any]", body)
+            if isinstance(told.get("message"), str):
+                return str(told["message"])
+            body = told.get("error")
+    return body if isinstance(body, str) and body else str(getattr(error, "message", "") or error)

@@ -1,0 +1,55 @@
+"""Words by lines: `/help`, `/skill`, `/model` and `/tools` where a terminal knows only lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hatchway import __version__
+from hatchway.agent.human import HUMAN
+from hatchway.cli.agent_setup import Setup, load_model
+from hatchway.cli.display import make_console, neutral
+from hatchway.cli.tui.words import Words
+from hatchway.core.errors import InvalidSetting
+from hatchway.trace.blocks import Block, Line, Part
+from hatchway.trace.terminal import Painter
+
+if TYPE_CHECKING:
+    from hatchway.agent.agent import Agent
+
+HELP = """\
+Enter sends · q quits · Ctrl+C cancels the turn; what there is stays
+@path brings a file along: a picture, text, or all pictures of a folder/
+/skill NAME words… uses a skill · /model NAME takes another model
+/tools lists what the code can call · /help
+When asked: Enter or y yes · n no; n REASON and the model goes on
+s yes for this session · a PATTERN always · e edit · d details
+"""
+HELLO = f"hatchway {__version__} · /help says what can be typed, q leaves"
+
+
+class LineTeller:
+    """Prints what words have to say."""
+
+    def __init__(self) -> None:
+        self._painter = Painter(make_console(stderr=True))
+
+    def note(self, text: str, *, is_bad: bool = False) -> None:
+        """A line of our own."""
+        self.show([Line(mark="✗" if is_bad else "▣", tone="bad" if is_bad else "dim", parts=[Part(neutral(text))])])
+
+    def show(self, blocks: Sequence[Block]) -> None:
+        """Paint blocks."""
+        for block in blocks:
+            self._painter.paint(block)
+
+
+def line_words(agent: Agent, setup: Setup) -> Words:
+    """The words of a conversation by lines."""
+
+    def take_model(name: str) -> None:
+        if HUMAN in (name, setup.choice.model):
+            raise InvalidSetting("by lines, that is chosen at the start", hint=f"hatchway -c --model {name}")
+        agent.model = load_model(name, setup.choice)
+
+    return Words(LineTeller(), agent, setup.config.skills_metadata, take_model, help_text=HELP)
