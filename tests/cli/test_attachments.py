@@ -77,6 +77,21 @@ def test_a_folder_with_too_many_pictures_is_said(tmp_path: Path) -> None:
         attached(f"@{tmp_path}/", tmp_path)
 
 
+def test_a_path_that_is_not_there_is_said_and_a_handle_is_not(tmp_path: Path) -> None:
+    found = attached('ask @ada about @notes.tx, @src/x and @"a b"', tmp_path)
+    assert found.parts == []
+    assert found.notes == [
+        f"@{name}: there is no such file, so it is sent as it is written" for name in ("notes.tx,", "src/x", "a b")
+    ]
+
+
+def test_a_picture_is_what_it_holds_and_not_what_it_is_called(tmp_path: Path) -> None:
+    image(tmp_path / "photo.png", (2, 2), "JPEG")
+    image(tmp_path / "photo.webp", (2, 2), "WEBP")
+    types = [part.mime_type for part in attached("@photo.png @photo.webp", tmp_path).parts if isinstance(part, Picture)]
+    assert types == ["image/jpeg", "image/webp"]
+
+
 def test_names_that_are_no_paths_are_text(tmp_path: Path) -> None:
     prompt = f"@{'x' * 5000} @a\x00b @"
     assert attached(prompt, tmp_path).parts == []

@@ -56,13 +56,15 @@ def test_every_event_is_a_line_and_what_nobody_approves_waits(hatchway: Any, wor
     (workspace / ".hatchway" / "permissions.json").write_text('{"allowed_tools": ["execute_code", "send(to=ada)"]}')
     again = hatchway("run", *MODEL, "-c")
     assert (again.returncode, again.stdout) == (5, "")
+    [run] = hatchway.json("runs", "--json")
     assert again.stderr.endswith(
         "paused: send needs approval, and nobody is here to give it\n"
         "at a terminal: hatchway --session 1 --model scripted.py:model --tools shop.py\n"
         "to allow everything: hatchway run --yes --session 1 --model scripted.py:model --tools shop.py\n"
+        f"to decide first: hatchway approve {run['run_id'][:8]} (or deny), "
+        "then hatchway run --session 1 --model scripted.py:model --tools shop.py\n"
     )
     assert again.stderr.count("send · asks for approval") == 1
-    [run] = hatchway.json("runs", "--json")
     assert run["state"] == "paused"
     assert (workspace / "effects.txt").read_text(encoding="utf-8") == "ada "
 
@@ -85,7 +87,10 @@ def test_a_call_that_waits_is_decided_from_another_terminal(hatchway: Any, works
     (workspace / ".hatchway" / "permissions.json").write_text('{"allowed_tools": ["execute_code"]}')
     assert hatchway("run", *MODEL, *kept, "code: send('ada')").returncode == 5
     [run] = hatchway.json("runs", *kept, "--json")
-    assert hatchway("approve", run["run_id"], *kept).returncode == 0
+    approved = hatchway("approve", run["run_id"], *kept)
+    assert approved.returncode == 0
+    assert "every call is decided: hatchway run --session 1" in approved.stderr
+    assert approved.stderr.endswith(", with the --model and --tools it had\n")
     assert not (workspace / "effects.txt").exists()
     ran = hatchway("run", *MODEL, *kept, "-c")
     assert ran.returncode == 0
@@ -119,7 +124,14 @@ def test_a_terminal_that_knows_only_lines_is_talked_with_by_lines(at_terminal: A
     screen = at_terminal(*MODEL)
     screen.wait_for("› ")
     screen.type("/tools\n")
-    screen.wait_for("/tools needs a terminal that can do more than lines")
+    screen.wait_for("send  Send a message.")
+    screen.wait_for("› ", 2)
+    screen.type("/help\n")
+    screen.wait_for("Ctrl+C cancels the turn")
+    screen.wait_for("› ", 3)
+    screen.type("/nonsense\n")
+    screen.wait_for("/nonsense: there is /help, /skill, /model, /tools")
+    screen.wait_for("› ", 4)
     screen.type("code: print(send('ada'))\n")
     screen.wait_for("Run it? [Enter/y] yes")
     screen.type("e\n")
@@ -132,11 +144,35 @@ def test_a_terminal_that_knows_only_lines_is_talked_with_by_lines(at_terminal: A
     screen.wait_for("Allow send? [Enter/y] yes", 2)
     screen.type("y\n")
     screen.wait_for("It gave: `The user changed the code.")
-    screen.wait_for("› ", 6)
+    screen.wait_for("› ", 8)
     screen.type("q\n")
     assert screen.end() == 0
     assert "\x1b" not in screen.text
     assert (workspace / "effects.txt").read_text(encoding="utf-8") == "bob bill carl "
+
+
+def test_by_lines_nothing_that_fails_and_no_ctrl_c_ends_the_conversation(at_terminal: Any, workspace: Path) -> None:
+    screen = at_terminal(*MODEL)
+    screen.wait_for("› ")
+    screen.type("slow\n")
+    screen.wait_for("word 3")
+    screen.type("\x03")
+    screen.wait_for("⊘ cancelled")
+    screen.wait_for("› ", 2)
+    (workspace / "a.bin").write_bytes(b"\0")
+    screen.type("@a.bin\n")
+    screen.wait_for("is neither text nor a picture")
+    screen.wait_for("› ", 3)
+    screen.type("\x04")
+    assert screen.end() == 0
+
+    screen = at_terminal(*MODEL, "-c")
+    screen.wait_for("goes on after 1 turn")
+    screen.wait_for("you slow")
+    screen.wait_for("› ")
+    other = at_terminal(*MODEL, "-c")
+    other.wait_for("every conversation of this folder is open in another terminal")
+    assert other.end() == 2
 
 
 def test_a_terminal_closed_at_a_question_leaves_it_open(at_terminal: Any, hatchway: Any, workspace: Path) -> None:

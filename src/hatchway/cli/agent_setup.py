@@ -108,12 +108,16 @@ def find_conversation(kept: Conversations, options: AgentOptions, folder: Path) 
     """
     if options.session:
         return kept.pick(options.session)
-    if options.goes_on:
-        found = kept.newest(folder)
-        if found is None:
-            raise InvalidSetting("there is no conversation in this folder yet", hint="hatchway starts one")
+    if not options.goes_on:
+        return kept.create(folder)
+    found = kept.newest(folder)
+    if found is not None:
         return found
-    return kept.create(folder)
+    if kept.list(folder, limit=1):
+        raise InvalidSetting(
+            "every conversation of this folder is open in another terminal", hint="hatchway starts one"
+        )
+    raise InvalidSetting("there is no conversation in this folder yet", hint="hatchway starts one")
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from hatchway.cli.agent_options import AgentOptions
 from hatchway.cli.agent_setup import NO_MODEL, Setup, load_model, prepare, started
 from hatchway.cli.attachments import attached
 from hatchway.cli.display import neutral
-from hatchway.cli.exits import exit_for
+from hatchway.cli.exits import Exit, exit_for
 from hatchway.cli.logs import logging_to
 from hatchway.cli.recording import Recording
 from hatchway.cli.terminal import find_terminal
@@ -33,7 +33,6 @@ from hatchway.core.events import AgentEvent, ApprovalRequest
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
-    from hatchway.cli.exits import Exit
 
 
 async def answer(
@@ -130,6 +129,7 @@ class _Turns:
             self._account.end_turn()
         async for prompt in prompts:
             await self._told(self._word_or_turn(words, prompt))
+        self._account.exit = Exit.DONE  # the person left: how single turns ended was told
 
     async def _word_or_turn(self, words: Words, prompt: str) -> None:
         text = words.take(prompt) if is_word(prompt) else prompt
@@ -192,11 +192,15 @@ class _Turns:
 
 def _paused(error: ApprovalRequired, session: int | None, options: AgentOptions) -> ApprovalRequired:
     """The same, with what to type."""
-    from hatchway.cli.journals import journal_words
+    from hatchway.cli.journals import SHORT_ID, journal_words
 
     if session is not None:
         words = shlex.join(["--session", str(session), *options.words(), *journal_words(options.journal)])
         names = ", ".join(dict.fromkeys(neutral(call.function_name) for call in error.pending))
         error.message = f"paused: {names} needs approval, and nobody is here to give it"
-        error.hint = f"at a terminal: hatchway {words}\nto allow everything: hatchway run --yes {words}"
+        hints = [f"at a terminal: hatchway {words}", f"to allow everything: hatchway run --yes {words}"]
+        if error.run_id:
+            decide = shlex.join(["approve", error.run_id[:SHORT_ID], *journal_words(options.journal)])
+            hints.append(f"to decide first: hatchway {decide} (or deny), then hatchway run {words}")
+        error.hint = "\n".join(hints)
     return error

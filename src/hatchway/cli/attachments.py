@@ -12,15 +12,12 @@ from typing import Any
 from hatchway.core.errors import InvalidSetting
 from hatchway.trace.text import size_text
 
-PICTURES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+"""What the name of a picture ends with."""
+SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+"""How a picture begins: vendors refuse one that is not what it is said to be."""
 LONGEST_SIDE = 1024
-"""Pixels; larger pictures are scaled down to it, where Pillow is there."""
+"""Pixels; larger pictures are scaled down to it."""
 TEXT_BYTES, PICTURE_BYTES, PICTURES_PER_FOLDER = 200_000, 20_000_000, 50
 MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|((?:\\ |\S)+))""")
 """`@` at the beginning of a word, then a path; quotes or backslashes keep its spaces."""
@@ -67,9 +64,12 @@ def attached(prompt: str, folder: Path) -> Attached:
     parts: list[str | Picture] = []
     notes: list[str] = []
     for path in dict.fromkeys(_mentioned(prompt, folder)):
+        if not isinstance(path, Path):
+            notes.append(f"@{path}: there is no such file, so it is sent as it is written")
+            continue
         if path.is_dir():
             found = _pictures_in(path)
-            pictures = "1 picture" if len(found) == 1 else f"{len(found)} pictures"
+            pictures = {0: "no pictures in it", 1: "1 picture"}.get(len(found), f"{len(found)} pictures")
             notes.append(f"@{_shown(path, folder)}: {pictures}")
             parts += found
         elif path.suffix.lower() in PICTURES:
@@ -82,7 +82,8 @@ def attached(prompt: str, folder: Path) -> Attached:
     return Attached(text=prompt, parts=parts, notes=notes)
 
 
-def _mentioned(prompt: str, folder: Path) -> Iterator[Path]:
+def _mentioned(prompt: str, folder: Path) -> Iterator[Path | str]:
+    """What is there, as a path; what is not and looks like one, as it is written."""
     for quoted, bare in MENTION.findall(prompt):
         written = quoted or bare.replace("\\ ", " ")
         for name in dict.fromkeys([written, written.rstrip(".,;:!?)'\"")]):
@@ -90,6 +91,9 @@ def _mentioned(prompt: str, folder: Path) -> Iterator[Path]:
             if _exists(path):
                 yield path
                 break
+        else:
+            if quoted or "/" in written or Path(written.rstrip(".,;:!?)'\"")).suffix:
+                yield written
 
 
 def _exists(path: Path) -> bool:
@@ -112,9 +116,17 @@ def _pictures_in(folder: Path) -> list[Picture]:
 
 def _picture(path: Path) -> Picture:
     content = _content(path, PICTURE_BYTES)
-    mime_type = PICTURES[path.suffix.lower()]
+    mime_type = _type_of(content)
+    if mime_type is None:
+        raise InvalidSetting(f"{path} is not a picture that can be read", hint="mention another file")
     scaled = _scaled(content, path)
     return Picture(name=path.name, content=scaled or content, mime_type="image/png" if scaled else mime_type)
+
+
+def _type_of(content: bytes) -> str | None:
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime_type for start, mime_type in SIGNATURES.items() if content.startswith(start)), None)
 
 
 def _scaled(content: bytes, path: Path) -> bytes | None:

@@ -112,7 +112,7 @@ async def _run(
 
     with asking(yes=yes, otherwise=nobody, stdin_is_code=stdin_is_code) as ask, Listener(report.take) as listener:
         pauses = ask is nobody and journal is not None
-        opened = None if journal is None else new_journal(journal)
+        opened = None if journal is None else new_journal(journal, otherwise=", or record nothing with --no-journal")
         on_event = listener if pauses else None
         mode = CodeMode(where, tools=offered, limits=limits, journal=opened, on_event=on_event)
         async with nullcontext() if isinstance(where, str) else where, mode:

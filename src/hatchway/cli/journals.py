@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from hatchway.cli.options import DEFAULT_JOURNAL, JOURNAL_VARIABLE
@@ -14,6 +16,8 @@ from hatchway.journal.database import file_of, is_postgres
 from hatchway.journal.entries import RunRow
 from hatchway.journal.store import Journal
 
+PAGE_BYTES = 4096
+"""What a journal needs at least to be opened."""
 SHORT_ID = 8
 """Characters of a run's id that are shown in a list; as many are enough to name it."""
 
@@ -33,25 +37,45 @@ def open_journal(place: str) -> Journal:
     return _opened(place, "see that you may write it, and its folder")
 
 
-def new_journal(place: str) -> Journal:
+def new_journal(place: str, *, otherwise: str = "") -> Journal:
     """The journal at a place, made when it is not there.
+
+    Args:
+        place: Where.
+        otherwise: What else the command can do without one, for the error.
 
     Raises:
         JournalError: It cannot be opened or made.
         InvalidSetting: The place is not one of a journal.
     """
-    return _opened(place, "name another place with --journal PATH, or record nothing with --no-journal")
+    return _opened(place, f"name another place with --journal PATH{otherwise}")
 
 
 def _opened(place: str, hint: str) -> Journal:
     try:
         return Journal(place)
-    except JournalError as e:
-        raise JournalError(e.message, hint=hint if e.hint.startswith("see that it") else e.hint) from e
-    except sqlite3.Error as e:
-        raise JournalError(
-            f"the journal {shown_place(place)} cannot be opened: {e}", hint="see that you may write it"
-        ) from e
+    except (JournalError, sqlite3.Error) as e:
+        raise _refusal(place, e, hint) from e
+
+
+def _is_full(place: str) -> bool:
+    """Whether there is no room to write a page where the journal is."""
+    if is_postgres(place):
+        return False
+    folder = Path(file_of(place)).expanduser().absolute().parent
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free < PAGE_BYTES
+    return False
+
+
+def _refusal(place: str, error: JournalError | sqlite3.Error, hint: str) -> JournalError:
+    """Why a journal cannot be opened, and what to do about it."""
+    cannot = f"the journal {shown_place(place)} cannot be opened"
+    if _is_full(place):
+        return JournalError(f"{cannot}: the disk is full", hint="make room there, or name another with --journal PATH")
+    if isinstance(error, JournalError):
+        return JournalError(error.message, hint=hint if error.hint.startswith("see that it") else error.hint)
+    return JournalError(f"{cannot}: {error}", hint="see that you may write it")
 
 
 def find_run(journal: Journal, run_id: str) -> RunRow:

@@ -89,6 +89,15 @@ class ConversationTable:
         sql = f"SELECT {_COLUMNS} FROM conversations WHERE conversation_id >= ? AND conversation_id < ? LIMIT 2"
         return self._stored(sql, [word, word + "\x7f"])
 
+    def waiting_for(self, session_id: str) -> StoredConversation | None:
+        """The one whose open turn is at an action of this session; None when there is none."""
+        sql = (
+            f"SELECT {_COLUMNS} FROM conversations WHERE conversation_id IN"
+            " (SELECT conversation_id FROM conversation_parts WHERE open_state LIKE ?) LIMIT 1"
+        )
+        found = self._stored(sql, [f'%"{session_id}"%']) if session_id else []
+        return found[0] if found else None
+
     def take(self, conversation_id: str) -> None:
         """Keep others from adding to it until it is given back or this process ends.
 

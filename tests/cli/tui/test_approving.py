@@ -1,10 +1,12 @@
 """What each key of an approval leads to, at a screen that presses keys by a script."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hatchway.agent.permissions import PermissionManager
 from hatchway.cli.tui.approving import Approver, details
 from hatchway.core.decisions import Allow, Deny, Edit, Ran, Settlement
 from hatchway.core.events import ApprovalRequest
@@ -55,7 +57,7 @@ class Kept:
         self.session.append((tool_name, pattern))
 
     def is_allowed(self, tool_name: str, tool_args: Mapping[str, Any] | None = None) -> bool:
-        return "like" in str(tool_args) or any(pattern != "send(to=bob)" for _, pattern in self.always + self.session)
+        return True
 
     def suggest(self, tool_name: str, tool_args: Mapping[str, Any]) -> str:
         return f"{tool_name}({', '.join(tool_args)}=*)"
@@ -108,6 +110,31 @@ async def test_s_allows_for_the_session_and_a_for_good_by_a_pattern_that_was_see
     assert await decided(Scripted("a", "send(to=ada)"), kept) == Allow()
     assert kept.session == [("send", "send(to=*)")]
     assert kept.always == [("send", "send(to=ada)")]
+
+
+async def test_a_pattern_is_about_the_tool_that_asks_and_says_when_this_call_is_not_among_those(tmp_path: Path) -> None:
+    permissions = PermissionManager(tmp_path / ".hatchway")
+    screen = Scripted("a", "other(to=ada)", "send(to=bob)")
+    answer = await Approver(screen, permissions).ask(ApprovalRequest("send", {"to": "ada"}))
+    assert screen.printed == "other(to=ada) is not about send: begin it with that name.\n"
+    assert screen.offered == ["send", "other(to=ada)"]
+    assert answer.kept == "send(to=bob) is allowed from now on; what is like this one will be asked again"
+    assert permissions.is_allowed("send", {"to": "bob"})
+    assert not permissions.is_allowed("other", {"to": "ada"})
+    answer = await Approver(Scripted("s"), permissions).ask(ApprovalRequest("send", {"to": "ada"}))
+    assert answer.kept == "send is allowed until you leave"
+
+
+async def test_code_may_be_allowed_by_what_it_gives_to_a_shell(tmp_path: Path) -> None:
+    request = ApprovalRequest("execute_code", {"code": "!git status"}, kind="code")
+    answer = await Approver(Scripted("a", "shell(command=git *)"), PermissionManager(tmp_path)).ask(request)
+    assert answer.kept.startswith("shell(command=git *) is allowed from now on")
+
+
+async def test_who_asks_is_named_where_it_is_not_the_main_agent() -> None:
+    screen = Scripted("y")
+    await Approver(screen, None).ask(ApprovalRequest("send", {}, agent_id="sub-1a2b"), more=1)
+    assert screen.asked == ["sub-1a2b: Allow send? (1 more after it) [Enter/y] yes [n] no [e] edit [d] details"]
 
 
 async def test_a_pattern_that_was_left_or_emptied_allows_nothing() -> None:

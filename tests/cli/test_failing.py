@@ -1,0 +1,45 @@
+"""What a person is told when something fails."""
+
+import click
+import pytest
+from pydantic_ai import exceptions
+
+from hatchway.cli.failing import VENDOR, failure_text
+from hatchway.core.errors import InvalidSetting
+
+
+def http_error(category: type[Exception], status: int, body: object) -> Exception:
+    made = exceptions.ModelHTTPError.for_category(category, status_code=status, model_name="m", body=body)  # pyright: ignore
+    assert isinstance(made, Exception)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            http_error(exceptions.ModelAuthenticationError, 401, {"error": {"message": "Incorrect API key"}}),
+            "the vendor refuses the key (401): Incorrect API key\nset another key, or name another model with --model",
+        ),
+        (
+            http_error(exceptions.ModelRateLimitError, 429, {"message": "slow down"}),
+            "the vendor limits the rate (429): slow down\nwait a while and say it again",
+        ),
+        (
+            exceptions.ModelConnectionError("m", "Connection error."),
+            "the vendor cannot be reached: Connection error.\n"
+            "see that the network or the server is up, and say it again",
+        ),
+        (InvalidSetting("no", hint="do"), "no\ndo"),
+        (click.UsageError("wrong"), "wrong"),
+        (KeyError("x"), "KeyError: 'x'"),
+    ],
+)
+def test_an_error_says_what_happened_and_what_to_do(error: Exception, told: str) -> None:
+    assert failure_text(error) == told
+
+
+def test_every_name_is_one_of_pydantic_ai_the_narrow_before_the_wide() -> None:
+    known = [getattr(exceptions, name) for name in VENDOR]
+    for place, wide in enumerate(known):
+        assert not any(issubclass(narrow, wide) for narrow in known[place + 1 :])
