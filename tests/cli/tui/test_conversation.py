@@ -4,6 +4,7 @@ import html
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,41 @@ def test_what_subagents_say_at_once_stays_apart_and_has_their_names(at_tmux: Cal
     assert re.search(r"» main\n(.*✓ subagent_task.*\n)+\nIt gave", screen)
 
 
+def test_nothing_comes_between_a_question_and_what_it_is_about(at_tmux: Callable[..., Any], workspace: Path) -> None:
+    terminal = at_tmux()
+    say(terminal, "share: code: send('ada') || chatter tick")
+    terminal.wait_for("Allow subagent_task?")
+    terminal.press("s")
+    screen = terminal.wait_for(RUN)
+    asked = r"│ send\('ada'\) +│\n╰─+╯\nsub-\w{4}: Run it\? \[Enter/y\] yes .*\n\[d\] details\n\* waits for you"
+    assert re.search(asked, screen)
+    time.sleep(1.5)  # the other one has spoken to its end meanwhile
+    assert re.search(asked, terminal.screen)
+    assert "tick" not in terminal.screen.rpartition("allowed until you leave")[2]
+    terminal.press("y")
+    terminal.wait_for(" ".join(["tick"] * 8))
+    screen = terminal.wait_for("Allow send?")
+    assert screen.index("the action allowed by you") < screen.index("tick tick")
+    terminal.press("y")
+    terminal.wait_for("It gave")
+    assert effects(workspace) == "ada "
+
+
+def test_what_is_typed_or_pasted_while_it_works_stands_at_the_next_prompt(at_tmux: Callable[..., Any]) -> None:
+    terminal = at_tmux()
+    say(terminal, "slow")
+    terminal.wait_for("word 30")  # the whole paragraph is seen while it grows
+    assert "word 1 word 2" in terminal.screen.rpartition("you slow")[2]
+    terminal.type("typed ")
+    terminal.paste("one\ntwo")
+    terminal.wait_for("two")
+    terminal.press("Up", "Escape")
+    terminal.wait_for("⊘ cancelled")
+    terminal.wait_for("› typed one\n  two\n")
+    terminal.press("Enter")
+    terminal.wait_for("you typed one\ntwo")
+
+
 def test_no_answer_in_time_is_no_and_the_question_goes_away(at_tmux: Callable[..., Any]) -> None:
     terminal = at_tmux("--approval-timeout", "2")
     say(terminal, "code: send('ada')")
@@ -260,6 +296,10 @@ def test_long_output_is_folded_and_all_is_recorded_without_colours(
     terminal.wait_for("q or Esc closes")
     terminal.type("/line 499", "Enter")
     terminal.wait_for("│ line 499\n")
+    terminal.press("g")
+    terminal.wait_for("line 39 of ")
+    terminal.press("Down", "j", "k", "j")
+    terminal.wait_for("line 41 of ")
     terminal.press("C-o")
     terminal.wait_for_end(PROMPT)
     assert "line 499" not in terminal.screen
@@ -311,6 +351,11 @@ def test_the_first_run_without_a_key_is_one_screen(at_tmux: Callable[..., Any]) 
     terminal.wait_for("= 2")
     say(terminal, "q")
     terminal.wait_for("exit 0")
+
+    for key in ("C-c", "C-d", "Escape"):
+        terminal = at_tmux(model=False)
+        terminal.press(key)
+        terminal.wait_for("exit 0")
 
     terminal = at_tmux(model=False)
     terminal.press("d")

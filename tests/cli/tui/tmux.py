@@ -44,6 +44,11 @@ class Terminal:
         if keys:
             self.press(*keys)
 
+    def paste(self, text: str) -> None:
+        """Paste a text, as a terminal does that says so."""
+        self._tmux("set-buffer", text)
+        self._tmux("paste-buffer", "-p")
+
     @property
     def screen(self) -> str:
         """What stands there, all that scrolled away included, without what differs from run to run."""
