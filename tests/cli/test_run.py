@@ -127,7 +127,7 @@ def test_a_terminal_that_knows_only_lines_is_talked_with_by_lines(at_terminal: A
     screen.wait_for("send  Send a message.")
     screen.wait_for("› ", 2)
     screen.type("/help\n")
-    screen.wait_for("Ctrl+C cancels the turn")
+    screen.wait_for("Ctrl+C     cancel the turn; what there is stays")
     screen.wait_for("› ", 3)
     screen.type("/nonsense\n")
     screen.wait_for("/nonsense: there is /help, /skill, /model, /tools")

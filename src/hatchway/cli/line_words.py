@@ -9,7 +9,7 @@ from hatchway import __version__
 from hatchway.agent.human import HUMAN
 from hatchway.cli.agent_setup import Setup, load_model
 from hatchway.cli.display import make_console, neutral
-from hatchway.cli.tui.words import Words
+from hatchway.cli.tui.words import ASKED, WORDS, Words
 from hatchway.core.errors import InvalidSetting
 from hatchway.trace.blocks import Block, Line, Part
 from hatchway.trace.terminal import Painter
@@ -17,13 +17,14 @@ from hatchway.trace.terminal import Painter
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
 
-HELP = """\
-Enter sends · q quits · Ctrl+C cancels the turn; what there is stays
-@path brings a file along: a picture, text, or all pictures of a folder/
-/skill NAME words… uses a skill · /model NAME takes another model
-/tools lists what the code can call · /help
-When asked: Enter or y yes · n no; n REASON and the model goes on
-s yes for this session · a PATTERN always · e edit · d details
+KEYS = """\
+Enter      send
+Ctrl+C     cancel the turn; what there is stays
+q Enter    quit
+"""
+MORE = """
+Each with Enter after it; on the same line may follow what it asks for:
+n use the other account · a send(to=b*)
 """
 HELLO = f"hatchway {__version__} · /help says what can be typed, q leaves"
 
@@ -52,4 +53,4 @@ def line_words(agent: Agent, setup: Setup) -> Words:
             raise InvalidSetting("by lines, that is chosen at the start", hint=f"hatchway -c --model {name}")
         agent.model = load_model(name, setup.choice)
 
-    return Words(LineTeller(), agent, setup.config.skills_metadata, take_model, help_text=HELP)
+    return Words(LineTeller(), agent, setup.config.skills_metadata, take_model, help_text=KEYS + WORDS + ASKED + MORE)

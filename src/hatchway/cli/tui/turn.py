@@ -161,7 +161,7 @@ class TurnView:
                 self._break_off(keeps=not isinstance(event, Retrying))
                 self.add(self._dialogue.told(event))
         if isinstance(event, RunStarted):
-            self._status.sandbox = neutral(event.sandbox)
+            self._status.sandbox = neutral(event.sandbox) + (" (unsealed)" if event.tier == "process" else "")
         if not self._is_asking:
             self._status.doing = _doing(event) or self._status.doing
         self._screen.refresh()

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from hatchway.cli.tui.completing import COMMANDS
-from hatchway.trace.blocks import Block, Line, Part
+from hatchway.trace.blocks import Block, Line, Part, Prose
 from hatchway.trace.text import cut, neutral
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
     from hatchway.agent.skills import SkillMetadata
 
-HELP = """\
-Enter sends · Alt+Enter newline · q quits · Ctrl+O everything, unfolded
-Esc cancels the turn; what there is stays
-@path brings a file along: a picture, text, or all pictures of a folder/
-/skill NAME words… uses a skill · /model NAME takes another model
-/tools lists what the code can call · /help
-When asked: Enter or y yes · n no; with a reason the model goes on
-s yes for this session · a always, by a pattern · e edit · d details
+KEYS = """\
+Enter      send; Alt+Enter is a newline
+Esc        cancel the turn; what there is stays
+Ctrl+O     everything so far, nothing folded
+q Enter    quit
 """
+WORDS = """\
+@path      bring a file along: a picture, text, or all pictures of a folder/
+/skill     the skills there are; /skill NAME words… uses one
+/model     which model it is; /model NAME takes another
+/tools     what the code can call
+"""
+ASKED = """
+When an action or a call asks:
+Enter, y   yes, this one
+n          no; with a reason the model goes on, without one the turn is over
+s          yes, and the like until you leave
+a          yes, and the like for good, by a pattern you can change
+e          change it first
+d          everything about it
+"""
+HELP = KEYS + WORDS + ASKED
 
 
 class Teller(Protocol):
@@ -73,7 +87,7 @@ class Words:
         word, _, rest = text.strip().partition(" ")
         match word:
             case "/help":
-                self._view.show([Line(mark=" ", parts=[Part(line)]) for line in self._help_text.splitlines()])
+                self._view.show([Prose(text=f"```text\n{self._help_text}```")])
             case "/skill":
                 return self._skill(rest.strip())
             case "/model":
@@ -90,7 +104,7 @@ class Words:
         if found is None:
             if name:
                 self._view.note(f"there is no skill {name!r}", is_bad=True)
-            self._list([[skill.name, skill.description] for skill in self._skills] or [["there is no skill"]])
+            self._list([[skill.name, _first(skill.description)] for skill in self._skills] or [["there is no skill"]])
             return None
         return f"Use the skill `{found.name}` ({found.path}):\n\n{found.body()}\n\n{words}".rstrip()
 
@@ -100,13 +114,18 @@ class Words:
         self._view.note(f"the model is {name or model_name(self._agent)}")
 
     def _tools(self) -> None:
-        listed = [[name, about.partition("\n")[0]] for name, about in self._agent.offered.items()]
+        listed = [[name, _first(about)] for name, about in self._agent.offered.items()]
         self._list(listed or [["there is no tool"]])
 
     def _list(self, rows: Sequence[Sequence[str]]) -> None:
         for first, *rest in rows:
             more = [Part(f"  {cut(neutral('  '.join(rest)), 300)}", "dim")] if rest else []
-            self._view.show([Line(mark=" ", parts=[Part(neutral(first), "bold"), *more])])
+            self._view.show([Line(mark="·", tone="dim", parts=[Part(neutral(first), "bold"), *more])])
+
+
+def _first(about: str) -> str:
+    """The first sentence of a description, which says what; the others say when."""
+    return re.split(r"(?<=\.)\s|\n", about.strip(), maxsplit=1)[0]
 
 
 def model_name(agent: Agent) -> str:
