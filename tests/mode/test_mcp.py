@@ -231,8 +231,17 @@ async def test_a_server_behind_the_wall(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_cannot_be_had_is_told_when_the_mode_opens() -> None:
-    mode = CodeMode("monty", mcp_servers={"gone": {"command": "no-such-program"}})
     with pytest.raises(ServerUnavailable, match="no-such-program"):
-        async with mode:
+        async with CodeMode("monty", mcp_servers={"gone": {"command": "no-such-program"}}):
             pass
-    await mode.aclose()
+
+
+async def test_a_mode_that_does_not_open_leaves_no_server_behind(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    script = f"echo $$ > {pid}; exec {ODD['command']} {ODD['args'][0]}"
+    entries = {"odd": {"command": "sh", "args": ["-c", script]}, "gone": {"command": "sleep", "args": ["600"]}}
+    entries["gone"]["connect_timeout"] = 3
+    with pytest.raises(ServerUnavailable, match="'gone'"):
+        async with CodeMode("monty", mcp_servers=entries):
+            pass
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -222,7 +223,11 @@ class CodeMode:
         await self._engine.aclose()
 
     async def __aenter__(self) -> Self:
-        await self._engine.open()
+        try:
+            await self._engine.open()
+        except BaseException:
+            await asyncio.shield(self.aclose())  # nobody leaves what was not entered: servers would stay connected
+            raise
         return self
 
     async def __aexit__(

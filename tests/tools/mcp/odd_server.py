@@ -19,6 +19,7 @@ tools = [
     for name in ("die", "hang", "flood", "garbage", "image", "fail", "ask", "change", "progress", "pid", "huge", "deaf")
 ] + [{"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}]
 cancelled: list[object] = []
+asked: dict[str, object] = {}
 
 
 def send(message: dict[str, object]) -> None:
@@ -68,7 +69,24 @@ def deaf() -> dict[str, object]:
     return text("cannot hear you any more")
 
 
+def deep() -> None:
+    """An answer to the first call that no reader takes."""
+    sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {asked["id"]}, "result": {{"content": {"[" * 5000}{"]" * 5000}}}}}\n')
+    sys.stdout.flush()
+
+
+def chatty() -> None:
+    sys.stdout.write("thinking about it\n")
+    sys.stdout.flush()
+
+
 ACTS = {
+    "deep": deep,
+    "neither": lambda: send({"id": asked["id"]}),
+    "half": lambda: text("cut here: \ud83d"),
+    "bare": lambda: {"structuredContent": {"rows": [1]}},
+    "new_kind": lambda: {"content": [{"type": "text", "text": "seen"}, {"type": "hologram", "depth": 3}]},
+    "chatty": chatty,
     "deaf": deaf,
     "die": die,
     "hang": lambda: None,
@@ -110,6 +128,9 @@ def listed() -> list[dict[str, object]]:
         return [{"name": "x" * 5000, "inputSchema": TEXT}]
     if LISTS == "mistaken":
         return json.loads(Path(__file__).with_name("mistaken_tools.json").read_text(encoding="utf-8"))
+    if LISTS == "answers":
+        names = ("deep", "neither", "half", "bare", "new_kind", "chatty")
+        return [{"name": name, "description": "half \ud83d", "inputSchema": OBJECT} for name in names]
     if LISTS == "hollow":
         return [{"name": "hollow", "inputSchema": OBJECT}]
     return [*tools, {"name": "cancelled", "inputSchema": OBJECT}]
@@ -124,6 +145,7 @@ def hear() -> str:
 
 
 def main() -> None:
+    global asked
     if LISTS == "mute":
         time.sleep(600)
     if LISTS == "rubbish":

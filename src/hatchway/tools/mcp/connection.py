@@ -92,9 +92,11 @@ class Connection:
             async with deadline:
                 return await _answer(link.client.result(), tool, arguments, progressed)
         except TimeoutError:
-            raise ToolError(
-                f"{self.name}.{tool} did not answer within {seconds:g} s", hint=f'set "timeout" of server {self.name!r}'
-            ) from None
+            noise = link.pipes.noise() if link.pipes else ""
+            told = "; ".join(
+                part for part in (f"{self.name}.{tool} did not answer within {seconds:g} s", noise) if part
+            )
+            raise ToolError(told, hint=f'set "timeout" of server {self.name!r}') from None
         except ToolError:
             raise
         except Exception as e:
@@ -126,7 +128,8 @@ class Connection:
             if error.code != types.CONNECTION_CLOSED:
                 return ToolError(refusal(error))
             link.leave()
-            return ToolError(f"the MCP server {self.name!r} died during the call; {await self._ended(link)}")
+            heard = await self._ended(link) or "it said nothing"
+            return ToolError(f"the MCP server {self.name!r} died during the call; {heard}")
         told = (refusal(error), link.web.refusal() if link.web else "")
         return ToolError("; ".join(part for part in told if part))
 

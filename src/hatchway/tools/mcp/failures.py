@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from mcp.shared.exceptions import MCPError
+from mcp.types import PARSE_ERROR
 from pydantic import ValidationError
 
 from hatchway.core.errors import HatchwayError, ServerUnavailable
@@ -32,14 +34,22 @@ def unavailable(
         return own
     if own is not None:
         return ServerUnavailable(f"MCP server {name!r}: {own.message}", hint=own.hint)
-    what = f"the command {settings.command!r}" if isinstance(settings, StdioSettings) else settings.url
+    what = f"the command {settings.command!r}" if isinstance(settings, StdioSettings) else _public(settings.url)
     if any(isinstance(each, TimeoutError) for each in _leaves(error)):
         why = f"no answer within {settings.connect_timeout:g} s"
         hint = hint or f'set "connect_timeout" of server {name!r} if it is slow to start'
     else:
         why = "" if heard else reason(error)
+        if isinstance(settings, StdioSettings):
+            hint = hint or f"run the command of server {name!r} in a shell to see why"
     told = "; ".join(part for part in (why, heard) if part)
     return ServerUnavailable(f"MCP server {name!r} ({what}) cannot be reached: {told}", hint=hint)
+
+
+def _public(url: str) -> str:
+    """An address without what may be a secret in it: keys are put into queries."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def reason(error: BaseException) -> str:
@@ -52,6 +62,8 @@ def refusal(error: Exception) -> str:
     if isinstance(error, MCPError):
         if "not supported" in str(error) and ("licitation" in str(error) or "ampling" in str(error)):
             return f"{ASKS_BACK}: {error}"
+        if error.code == PARSE_ERROR:
+            return _said(error)
         return f"the server refused the call: {_said(error)}"
     return reason(error)
 

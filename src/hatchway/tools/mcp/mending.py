@@ -1,7 +1,8 @@
-"""Lists of tools with mistakes in them: the SDK would refuse all tools for one, and here the others stay."""
+"""Lists and results with mistakes in them: the SDK would refuse all for one, and here the rest stays."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -20,11 +21,14 @@ _KINDS: dict[str, type] = {
     "_meta": dict,
 }
 """What a tool may say beside its name and arguments."""
+_CONTENT = frozenset(("audio", "image", "resource", "resource_link", "text"))
+"""The kinds of content the SDK knows."""
 _log = logging.getLogger("hatchway")
 
 
 def mend(message: SessionMessage) -> None:
-    """Where it is a list of tools: leave out what is no tool, and of tools what is not what it should be."""
+    """Leave out of a list of tools what is no tool, and of tools what is not what it should be; of a result, hand on
+    content of unknown kinds as text, and structured content that nothing else comes with."""
     if not isinstance(message.message, JSONRPCResponse):
         return
     result = message.message.result
@@ -32,6 +36,17 @@ def mend(message: SessionMessage) -> None:
     if isinstance(listed, list):
         is_old = "resultType" not in result  # since then a result may be described by any schema
         result["tools"] = [tool for each in cast(list[Any], listed) if (tool := _mended(each, is_old)) is not None]
+    if isinstance(parts := result.get("content"), list):
+        result["content"] = [_known(part) for part in cast(list[Any], parts)]
+    elif "structuredContent" in result:
+        result["content"] = []
+
+
+def _known(part: Any) -> Any:
+    kind: Any = cast(dict[str, Any], part).get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str) or kind in _CONTENT:
+        return cast(Any, part)
+    return {"type": "text", "text": json.dumps(part)}
 
 
 def _mended(told: Any, is_old: bool) -> dict[str, Any] | None:

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
 
 from hatchway.tools.mcp.mending import mend
+from hatchway.tools.mcp.messages import message_of
 from hatchway.tools.mcp.server_process import GRACE_SECONDS, ServerProcess, end
 
 _CHUNK = 1 << 16
@@ -33,14 +33,19 @@ class Pipes:
         """The first line of its output that was no message."""
         self.is_over = False
         """Whether it hung up."""
+        self._is_sent_away = False
+        """Whether it ends because it was told to: then how it ends says nothing about it."""
 
     def last_words(self) -> str:
         """The end of what it wrote to its standard error, and how it ended."""
-        code = self._process.returncode
+        code = None if self._is_sent_away else self._process.returncode
         ended = "" if code is None else f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
         said = "".join(self._errors)[-_KEPT_ERRORS:].strip()
-        spoke = f"it wrote what is no MCP message: {self.garbage!r}" if self.garbage else ""
-        return "; ".join(part for part in (ended, spoke, said and f"its last words: {said}") if part)
+        return "; ".join(part for part in (ended, self.noise(), said and f"its last words: {said}") if part)
+
+    def noise(self) -> str:
+        """What it wrote that is no message; empty where there was none."""
+        return f"it wrote what is no MCP message: {self.garbage!r}" if self.garbage else ""
 
     @asynccontextmanager
     async def streams(self) -> AsyncGenerator[Any]:
@@ -52,6 +57,7 @@ class Pipes:
             await asyncio.shield(self._close(listening))
 
     async def _close(self, listening: asyncio.Task[None]) -> None:
+        self._is_sent_away = not self.is_over and self._process.returncode is None
         await end(self._process)
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
@@ -113,11 +119,11 @@ class _Answers(_Stream):
     def _message(self, line: bytes) -> SessionMessage | None:
         if not line.strip():
             return None
-        try:
-            message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError:
+        found = message_of(line)
+        if found is None:
             self._pipes.garbage = self._pipes.garbage or line[:120].decode(errors="replace")
             return None
+        message = SessionMessage(found)
         mend(message)
         return message
 

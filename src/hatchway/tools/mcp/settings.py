@@ -163,11 +163,18 @@ def _checked(name: str, entry: Any) -> ServerSettings:
     try:
         return TypeAdapter(kind).validate_python(entry)
     except ValidationError as e:
-        told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in e.errors())
+        told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {_wrong(each)}" for each in e.errors())
         unknown = [str(each["loc"][0]) for each in e.errors() if each["type"] == "extra_forbidden"]
         meant = [word for each in unknown for word in get_close_matches(each, kind.model_fields, n=1)]
         hint = f"did you mean {' and '.join(map(repr, meant))}?" if meant else ""
         raise InvalidSetting(f"MCP server {name!r}: {told}", hint=hint) from None
+
+
+def _wrong(error: Any) -> str:
+    """What is wrong with a word of an entry, in ours where pydantic's are for developers."""
+    if error["type"] == "extra_forbidden":
+        return "there is no such word"
+    return "must begin with http:// or https://" if error["type"] == "string_pattern_mismatch" else error["msg"]
 
 
 def variables_in(part: Any) -> set[str]:
