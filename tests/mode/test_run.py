@@ -320,3 +320,12 @@ async def test_settings_that_make_no_sense_are_refused() -> None:
             pass
     with pytest.raises(InvalidSetting, match="calls is 'declared', 'async' or 'written', not 'sync'"):
         CodeMode("monty", calls="sync")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("calls", ["sync", "async"])
+async def test_a_parameter_may_have_any_name(sandbox: str, calls: Any) -> None:
+    names = ("self", "args", "kwargs", "name", "class")
+    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
+    echo = Tool(name="echo", description="", parameters=schema, func=lambda **given: given, calls=calls)
+    code = f"{'await ' if calls == 'async' else ''}echo(self=1, args=2, kwargs=3, name=4, **{{'class': 5}})"
+    assert (await run(sandbox, code, echo)).output == dict(zip(names, (1, 2, 3, 4, 5), strict=True))

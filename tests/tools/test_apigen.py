@@ -157,6 +157,18 @@ def test_names_that_are_none_and_names_that_are_ours() -> None:
     assert module["Result"] == list[int]
 
 
+def test_defaults_and_descriptions_are_told_whatever_the_names() -> None:
+    hostile = {"default": 'a\nimport os # "', "description": "What to\nlook for."}
+    part = {"properties": {"n": {"type": "integer", "default": 7}, "word": {"type": "string", **hostile}}}
+    text = module_text(made({"type": "object", **part}))
+    assert "    n: NotRequired[int]  # (default: 7)\n" in text
+    assert "    word: NotRequired[str]  # What to look for. (default: 'a\\nimport os # \"')\n" in text
+    part["properties"]["x-y"] = {"type": "boolean", "description": "Not an identifier."}
+    text = module_text(made({"type": "object", **part}))
+    assert '    "x-y": NotRequired[bool],  # Not an identifier.\n' in text
+    assert {*loaded(text, [])["Params"].__annotations__} == {"n", "word", "x-y"}
+
+
 def test_a_call_that_does_not_fit_is_refused_at_the_gate() -> None:
     tool = made({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
     with pytest.raises(ToolError, match=r"server\.tool\(\): parameter 'n' must be an integer, got 'x' \(str\)"):

@@ -12,6 +12,7 @@ from hatchway.tools.functions import Tool
 from hatchway.tools.namespace import Member, Namespace, text_literal
 from hatchway.tools.parameters import REQUIRED, Hint, Kind, Parameter, Shape
 from hatchway.tools.shapes import shape_text
+from hatchway.tools.stubs import default_text
 from hatchway.tools.types import type_text
 
 MARK = "# Made by Hatchway from an MCP server's own description; changes are lost."
@@ -54,12 +55,18 @@ def _declare_params(names: Namespace, given: list[Parameter]) -> None:
                 name=each.name,
                 text=names.member(lambda each=each: type_text(each.type, names, f"{_PARAMS} {each.name}")),
                 required=each.default is REQUIRED,
-                description=each.description,
+                description=_said(each),
             )
             for each in given
         ]
 
     names.declare(_PARAMS, _PARAMS, members)
+
+
+def _said(given: Parameter) -> str:
+    """What is said of a key, and what it is when it is left out: a TypedDict has no defaults."""
+    shown = "..." if given.default is REQUIRED else default_text(given.default)
+    return given.description if shown == "..." else f"{given.description} (default: {shown})".lstrip()
 
 
 def _result(tool: Tool, names: Namespace) -> tuple[str, str]:

@@ -139,8 +139,11 @@ class Namespace:
     def _class(self, name: str, doc: str, members: Sequence[Member]) -> str:
         typed_dict = self.type("TypedDict")
         if not all(is_parameter_name(each.name) for each in members):
-            pairs = ", ".join(f"{text_literal(each.name)}: {self._annotation(each)}" for each in members)
-            return f"{name} = {typed_dict}({text_literal(name)}, {{{pairs}}})"
+            pairs = [f"{text_literal(each.name)}: {self._annotation(each)}" for each in members]
+            if not any(each.description.strip() for each in members):
+                return f"{name} = {typed_dict}({text_literal(name)}, {{{', '.join(pairs)}}})"
+            told = [f"    {pair},{_comment(each.description)}" for pair, each in zip(pairs, members, strict=True)]
+            return "\n".join([f"{name} = {typed_dict}({text_literal(name)}, {{", *told, "})"])
         lines = [f"class {name}({typed_dict}):"]
         if doc.strip():
             lines.append(quoted(doc, "    "))

@@ -43,7 +43,7 @@ class Tool:
         self._exchange = exchange
         self._head = arguments.head(spec["name"])
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         exchange = self._exchange
         packed = arguments.packed(self.__name__, args, kwargs, exchange.value_bytes)
         reply = exchange.call(self._head, packed)
@@ -73,7 +73,7 @@ class AsyncTool(Tool):
         super().__init__(spec, exchange)
         self._calls_here = _calls_here or _import_loops()
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         packed = arguments.packed(self.__name__, args, kwargs, self._exchange.value_bytes)
         return AsyncCall(self.__name__, self._call(packed))
 
