@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 from hatchway.tools.functions import Tool
 from hatchway.tools.search.discovery import Finder
 from hatchway.tools.search.settings import SearchSettings
+from hatchway.tools.search.static import common_words
 
+BENCH = Path(__file__).parents[3] / "bench"
 SAID = {
     "calendar.create_event": "Creates an entry with a start and an end in RFC3339.",
     "calendar.list_events": "Returns entries between two instants.",
@@ -52,11 +57,44 @@ def test_a_tool_no_wish_knows_is_found_by_what_it_says(finder: Finder) -> None:
     finder.close()
 
 
-def test_the_table_is_well_formed() -> None:
+def table() -> list[str]:
     text = files("hatchway.tools.search").joinpath("wishes.txt").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("# ")]
+    return [line for line in text.splitlines() if not line.startswith("# ")]
+
+
+def test_the_table_is_well_formed() -> None:
+    lines = table()
     assert all(line.count(" = ") == 1 and line == line.strip() for line in lines if line), "names = sayings"
     names = [line.split(" = ")[0].split(", ") for line in lines]
     assert not [name for name, times in Counter(each[0] for each in names).items() if times > 1]
     sayings = [line.split(" = ")[1].split("; ") for line in lines]
     assert all(all(map(str.strip, each)) and len(each) == len(set(each)) for each in (*names, *sayings))
+
+
+@pytest.mark.parametrize("queries", ["queries.json", "later.json"])
+def test_the_table_does_not_know_the_queries_it_is_measured_by(queries: str) -> None:
+    told = json.loads((BENCH / queries).read_text(encoding="utf-8"))
+    asked = [query for each in told.values() for query in each]
+    sayings = [saying for line in table() for saying in line.split(" = ")[1].split("; ")]
+    assert [(saying, query) for saying in sayings for query in asked if is_near(saying, query)] == []
+
+
+def is_near(saying: str, query: str) -> bool:
+    """Whether they share three words in a row of which two tell something, or half of what either tells."""
+    one, other = telling(saying), telling(query)
+    shared = len(one & other)
+    is_same = bool(one) and one == other
+    return bool(runs(saying) & runs(query)) or is_same or (shared > 1 and 2 * shared >= min(len(one), len(other)))
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def telling(text: str) -> set[str]:
+    return {word[:5] for word in words(text) if word not in common_words()}
+
+
+def runs(text: str) -> set[tuple[str, ...]]:
+    found = zip(words(text), words(text)[1:], words(text)[2:], strict=False)
+    return {run for run in found if sum(word not in common_words() for word in run) > 1}

@@ -26,11 +26,11 @@ def embedder(settings: SearchSettings) -> Embedder:
     if find_spec("numpy") is None:
         raise MissingExtra("numpy, which hybrid search needs,", "search")
     if settings.embedder == "test":
-        return lambda texts: _normal([_drawn(text, settings.dimensions) for text in texts])
+        return lambda texts: normal([_drawn(text, settings.dimensions) for text in texts])
     if settings.embedder != OFFLINE:
         return _remote(settings.embedder, settings.dimensions)
     static = StaticEmbedder(settings.dimensions)
-    return lambda texts: _normal(static(texts))
+    return lambda texts: normal(static(texts))
 
 
 def _remote(model: str, dimensions: int) -> Embedder:
@@ -41,7 +41,7 @@ def _remote(model: str, dimensions: int) -> Embedder:
     remote = RemoteEmbedder(model, settings={"dimensions": dimensions})
 
     def embed(texts: Sequence[str]) -> Vectors:
-        return _normal(remote.embed_sync(list(texts), input_type="document").embeddings)
+        return normal(remote.embed_sync(list(texts), input_type="document").embeddings)
 
     return embed
 
@@ -52,7 +52,8 @@ def _drawn(text: str, dimensions: int) -> list[float]:
     return [byte / 127.5 - 1 for byte in drawn]
 
 
-def _normal(rows: Any) -> Vectors:
+def normal(rows: Any) -> Vectors:
+    """The rows at length 1."""
     import numpy as np
 
     vectors = np.asarray(rows, dtype=np.float32)

@@ -31,8 +31,8 @@ _SATURATION = 2.2
 """The most BM25 gives a word, as a multiple of the word's rarity."""
 _MATCH_WORTH = 0.3
 """What matching words count beside the whole text, where the embedder tells both."""
-_WISH_WORTH = 0.8
-"""What a saying of a common wish counts beside the whole text."""
+_WISH_WORTH = 1.0
+"""What a common wish counts beside the whole text."""
 _MAX_QUERY = 1000
 _MAX_TERMS = 50
 _NO_VECTOR = memoryview(b"")
@@ -118,6 +118,7 @@ class Index:
         self._wishes = None
         if self._static is not None and blobs:
             self._tokens = self._static.tokens([meaning for _, meaning, _ in rows])
+        if self._static is not None and blobs and self._settings.wish_weight:
             self._wishes = Wishes([spelled(name) for name in self._names], self._vectors)
 
     def search(self, query: str, limit: int = 8) -> list[str]:
@@ -168,7 +169,7 @@ class Index:
         near = np.einsum("ij,j->i", self._vectors, asked)  # `@` would wake the threads of the BLAS
         apart = (near - near.mean()) / (spread := near.std() or 1.0)
         if self._wishes is not None:
-            apart += _WISH_WORTH * self._wishes.heard(asked)
+            apart += self._settings.wish_weight * _WISH_WORTH * self._wishes.heard(asked)
         best = (-apart).argsort(kind="stable")[:_DEPTH]
         apart = apart[best]
         if self._static is not None:

@@ -35,6 +35,8 @@ class SearchSettings:
     """How much words count."""
     vector_weight: float = 1.0
     """How much meaning counts."""
+    wish_weight: float = 1.0
+    """How much the table of common wishes counts for meaning; of the offline embedder only."""
 
 
 def search_settings(environment: Mapping[str, str] | None = None) -> SearchSettings:
