@@ -229,6 +229,16 @@ async def test_files_come_along(tmp_path: Path) -> None:
     assert [(str(each.uri), getattr(each, "text", "")) for each in held] == [("output:///a.txt", "text")]
 
 
+async def test_files_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("given")
+    args = ["-m", "hatchway", "serve", "mcp", "--sandbox", "process", "--files", str(tmp_path)]
+    code = "open('output/b.txt', 'w').write(open('input/a.txt').read().upper())"
+    async with Client(StdioTransport(sys.executable, args, cwd=str(tmp_path))) as client:
+        assert "output/" in ((await client.list_tools())[0].description or "")
+        result = await client.call_tool("execute_code", {"code": code})
+    assert [block.resource.text for block in result.content if block.type == "resource"] == ["GIVEN"]
+
+
 async def test_answers_stay_as_small_as_clients_take_them(tmp_path: Path) -> None:
     code = "for n in (1, 2): open(f'output/{n}.bin', 'wb').write(bytes(400_000))\nprint('x' * 3_000_000)"
     sandbox = ProcessSandbox(file_mounts=[(tmp_path, "given")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from hatchway.cli.options import sandbox_option, tools_option
 
 if TYPE_CHECKING:
     from hatchway.adapters.mcp_server import McpFace
+    from hatchway.core.sandbox import CodeSandbox
 
 
 @click.group()
@@ -35,6 +37,12 @@ def serve() -> None:
 )
 @click.option("--journal", metavar="PATH|URL", help="Record runs there; one that waits can be resumed after a restart.")
 @sandbox_option
+@click.option(
+    "--files",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Show it to the code as `input/`; what the code leaves in `output/` is sent along.",
+)
 @tools_option
 @click.option("--http", is_flag=True, help="Listen for streamable HTTP instead of serving stdin and stdout.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
@@ -53,6 +61,7 @@ def mcp(
     discovery: str,
     journal: str | None,
     sandbox: str,
+    files: str | None,
     tools: tuple[str, ...],
     http: bool,
     host: str,
@@ -64,7 +73,12 @@ def mcp(
     from hatchway.adapters.mcp_server import serve_http, serve_stdio
 
     async def served() -> None:
-        face = _face(config, allow, discovery, journal, sandbox, tools, allow_read_only=allow_read_only)
+        async with AsyncExitStack() as stack:
+            where = sandbox if files is None else await stack.enter_async_context(_with_files(sandbox, files))
+            await serve_in(where)
+
+    async def serve_in(where: str | CodeSandbox) -> None:
+        face = _face(config, allow, discovery, journal, where, tools, allow_read_only=allow_read_only)
         if not http:
             await serve_stdio(face)
             return
@@ -82,12 +96,19 @@ def mcp(
     asyncio.run(served())
 
 
+def _with_files(sandbox: str, folder: str) -> CodeSandbox:
+    from hatchway.core.grants import INPUT_ROOT
+    from hatchway.sandboxes.registry import make_sandbox
+
+    return make_sandbox(sandbox, file_mounts=[(folder, INPUT_ROOT)])
+
+
 def _face(
     config: str | None,
     allow: tuple[str, ...],
     discovery: str,
     journal: str | None,
-    sandbox: str,
+    sandbox: str | CodeSandbox,
     tools: tuple[str, ...],
     *,
     allow_read_only: bool,

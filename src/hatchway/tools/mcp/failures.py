@@ -33,7 +33,8 @@ def unavailable(
     if isinstance(own, ServerUnavailable):
         return own
     if own is not None:
-        return ServerUnavailable(f"MCP server {name!r}: {own.message}", hint=own.hint)
+        named = own.message.startswith(f"MCP server {name!r}")
+        return ServerUnavailable(own.message if named else f"MCP server {name!r}: {own.message}", hint=own.hint)
     what = f"the command {settings.command!r}" if isinstance(settings, StdioSettings) else _public(settings.url)
     if any(isinstance(each, TimeoutError) for each in _leaves(error)):
         why = f"no answer within {settings.connect_timeout:g} s"

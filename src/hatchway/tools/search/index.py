@@ -165,7 +165,7 @@ class Index:
             return {}
         import numpy as np
 
-        asked = self._embed([query])[0]
+        asked = self._embed([query], "query")[0]
         near = np.einsum("ij,j->i", self._vectors, asked)  # `@` would wake the threads of the BLAS
         apart = (near - near.mean()) / (spread := near.std() or 1.0)
         if self._wishes is not None:
