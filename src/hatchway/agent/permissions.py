@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +27,7 @@ READS, WRITES = frozenset(("read_file",)), frozenset(("write_file", "edit_file")
 """The agent's own file tools."""
 _MOST_CHARACTERS = 4096
 """A longer text is a content, and names no file."""
+_MARKS = re.compile(r"['\"\\{}]")
 _BETWEEN_WORDS = re.compile(r"[\s;&|<>()'\"`=,]+")
 
 
@@ -103,7 +106,9 @@ class PermissionManager:
         args = tool_args or {}
         for key, value in args.items():
             if key in COMMAND_ARGUMENTS and isinstance(value, str):
-                return render_pattern(tool_name, {key: suggested_pattern(value)})
+                pattern = render_pattern(tool_name, {key: suggested_pattern(value)})
+                is_enough = call_rule("allow", pattern, self._root).matches(tool_name, args)
+                return pattern if is_enough else render_pattern(tool_name, {key: f"={value}"})
         wanted = {
             key: self._around(value) for key, value in args.items() if key in PATH_ARGUMENTS and isinstance(value, str)
         }
@@ -160,11 +165,22 @@ class PermissionManager:
         if any(len(path) > _MOST_CHARACTERS for path in paths):
             return True
         short = [text for text in texts if len(text) <= _MOST_CHARACTERS]
+        if any(self._spells_home(text) for text in short):
+            return True
         words = [word for text in short for word in _BETWEEN_WORDS.split(text)]
         return any(self._leads_home(text) for text in {*short, *words})
 
+    def _spells_home(self, text: str) -> bool:
+        """Whether the folder's name stands in a text, also quoted, encoded or abbreviated, as a shell reads it."""
+        plain = _MARKS.sub("", unquote(unquote(text))).casefold()
+        name = self._folder.name.casefold()
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])(?!/plans/(?!.*\.\.))", plain, re.DOTALL):
+            return True
+        globs = re.findall(rf"{re.escape(name[:1])}[^\s/]*[*?\[][^\s/]*", plain)
+        return any(fnmatchcase(name, each) for each in globs if each.strip(".*"))
+
     def _leads_home(self, text: str) -> bool:
-        ways = {text, unquote(text)} if "%" in text else {text}
+        ways = {text, unquote(text), os.path.expanduser(text)}
         found = [(way, real) for way in ways if (real := real_path(way, self._root)) is not None]
         return any(is_within(real, self._folder) and self._part(way) != "plans" for way, real in found)
 

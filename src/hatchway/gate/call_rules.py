@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 from hatchway.core.decisions import Approval
 from hatchway.gate.commands import command_text, denies_command, names_command
 from hatchway.gate.patterns import parse_pattern
-from hatchway.gate.places import PATH_ARGUMENTS, allows_path, denies_path, paths_of, real_path
+from hatchway.gate.places import PATH_ARGUMENTS, allows_path, denies_path, holds_named, paths_of, real_path
 from hatchway.gate.rules import Rule
 
 COMMAND_ARGUMENTS = frozenset(("command", "cmd", "shell_command", "commandline", "command_line", "script"))
 """Arguments that a shell reads, by custom."""
 SECRETS = (".env", ".env.*", "*.pem", "*.key", "id_*", ".netrc", ".ssh", ".aws", ".gnupg")
 """Names that no wildcard of a command stands for."""
+_PARTS = re.compile(r"[:=@,]+")
+"""Between what one word names: `HEAD:.env`, `if=.env`, `file=@.env`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,19 @@ class CallRule(Rule):
         return super(CallRule, self)._fits(key, pattern, value)
 
     def _is_plain_word(self, word: str) -> bool:
-        """Whether a wildcard may stand for it: no option, and no file but one of the workspace that holds no secret."""
-        if not word or word.startswith(("-", "/", "~", "@")) or ".." in word.split("/"):
+        """Whether a wildcard may stand for it: no option, and nothing but what is in the workspace and no secret."""
+        return bool(word) and all(self._is_plain_path(part) for part in {word, *_PARTS.split(word)} if part)
+
+    def _is_plain_path(self, word: str) -> bool:
+        """Not the workspace itself: the agent's own folder lies there; nor a folder in which a secret lies."""
+        if word.startswith(("-", "/", "~", "@")) or ".." in word.split("/"):
             return False
         if any(denies_path(pattern, word, self.root) for pattern in SECRETS):
             return False
         real = real_path(word, self.root)
-        return real is not None and Path(real).is_relative_to(self.root)
+        if real is None or real == str(self.root) or not Path(real).is_relative_to(self.root):
+            return False
+        return not holds_named(real, SECRETS)
 
 
 def call_rule(effect: Approval, pattern: str, root: Path, reason: str = "") -> CallRule:

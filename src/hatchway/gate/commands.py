@@ -7,6 +7,7 @@ workspace and no option, `**` any number of them, and within a word `*` stands f
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -14,18 +15,19 @@ from functools import lru_cache
 from typing import Any, cast
 
 from hatchway.gate.rules import glob_pattern
-from hatchway.gate.shell import ShellText, Word, nested_texts, parse_shell
+from hatchway.gate.shell import MOVES, ShellText, Word, nested_texts, parse_shell
 
 IsPlainWord = Callable[[str], bool]
 """Whether a word that a wildcard stands for is harmless: no option, nothing outside the workspace, no secret."""
 _PROGRAMS = """
-    . ash awk bash builtin bun busybox chroot command coproc csh dash deno doas env eval exec expect fish flock
-    gawk gdb ionice ksh lua make mawk nc ncat nice node nodejs nohup npm npx nsenter osascript parallel perl php pipx
-    pnpm python python2 python3 rsync ruby runuser screen script sed setsid sh source ssh stdbuf strace su sudo
-    systemd-run tar tclsh tee time timeout tmux trap unshare uv uvx vi vim watch xargs yarn zsh
+    . 7z ant ash awk bash bsdtar builtin bun bundle busybox cargo chroot command conda coproc cpio csh dash deno doas
+    docker env eval exec expect fish flock gawk gdb go gradle ionice ksh lua make mawk mvn nc ncat nice node nodejs
+    nohup nox npm npx nsenter osascript parallel patch perl php pip pip3 pipx pnpm podman poetry pytest python python2
+    python3 rake rsync ruby runuser screen script sed setsid sh source ssh stdbuf strace su sudo systemd-run tar tclsh
+    tee time timeout tmux tox trap unshare unzip uv uvx vi vim watch xargs yarn zsh
 """
 RUNS_OTHERS = frozenset(_PROGRAMS.split())
-"""Programs that run what their arguments say: a wildcard never stands for their arguments."""
+"""Programs that run or unpack what their arguments say: a wildcard never stands for their arguments."""
 _EXECUTES = (
     "-exec*",
     "--exec*",
@@ -36,6 +38,12 @@ _EXECUTES = (
     "--to-command*",
     "--use-compress-program*",
 )
+_ELSEWHERE = ("-C*", "-c*", "--git-dir*", "--work-tree*", "--exec-path*")
+"""Options of git by which a folder somebody made decides what runs."""
+
+
+_HOST = re.compile(r"[a-z]+://[^/*?@]+/")
+"""Of an address that a pattern names whole: what follows may be a wildcard."""
 
 
 def command_text(value: Any) -> str | None:
@@ -96,7 +104,7 @@ def _named(pattern: str, words: Sequence[Word], is_plain_word: IsPlainWord) -> b
         return False
     if list(wanted) == given:
         return True
-    if wanted[0] != given[0] or given[0] in RUNS_OTHERS or _has_executing(given):
+    if wanted[0] != given[0] or given[0] in RUNS_OTHERS | MOVES or _has_executing(given):
         return False
     return _rest_named(wanted[1:], given[1:], is_plain_word)
 
@@ -128,7 +136,8 @@ def _stands_for(part: str, word: str, is_plain_word: IsPlainWord) -> bool:
     if part == "*":
         return is_plain_word(word)
     is_option = part.startswith("-") and part[1:2] not in "*?"
-    tail = word.partition("=")[2] if is_option else word
+    host = _HOST.match(part)
+    tail = word.partition("=")[2] if is_option else word[host.end() :] if host else word
     return glob_pattern(part).fullmatch(word) is not None and (not tail or is_plain_word(tail))
 
 
@@ -163,7 +172,8 @@ def _is_hidden(found: ShellText) -> bool:
 
 
 def _has_executing(words: Sequence[Word]) -> bool:
-    return any(word and any(fnmatchcase(word, option) for option in _EXECUTES) for word in words[1:])
+    options = (*_EXECUTES, *_ELSEWHERE) if words and words[0] == "git" else _EXECUTES
+    return any(word and any(fnmatchcase(word, option) for option in options) for word in words[1:])
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote
@@ -18,6 +19,7 @@ _CUSTOMARY = """
 PATH_ARGUMENTS = frozenset(_CUSTOMARY.split())
 """Arguments that name files, by custom."""
 _MOST_CHARACTERS, _MOST_NESTED = 4096, 30
+_MOST_LOOKED_AT = 2_000
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
@@ -94,6 +96,17 @@ def is_within(path: str, folder: Path) -> bool:
         except OSError:
             continue
     return _is_linked_from(path, folder)
+
+
+def holds_named(path: str, patterns: Iterable[str]) -> bool:
+    """Whether something below a folder has one of these names; True also where there is too much to look through."""
+    seen, wanted = 0, [pattern.casefold() for pattern in patterns]
+    for _, folders, files in os.walk(path):
+        seen += len(folders) + len(files)
+        names = [name.casefold() for name in (*folders, *files)]
+        if seen > _MOST_LOOKED_AT or any(fnmatchcase(name, pattern) for name in names for pattern in wanted):
+            return True
+    return False
 
 
 def _is_linked_from(path: str, folder: Path) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Word = str | None
 """A word of a command; None where it is made when the command runs."""
 MOST_CHARACTERS = 20_000
+MOVES = frozenset(("cd", "chdir", "pushd", "popd"))
+"""After these a path means another file."""
 _KNOWN_WORD = re.compile(r"[A-Za-z0-9_./:,+@%=^#-]+")
 _MADE_IN_QUOTES = re.compile(r"[\\$`!]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -57,7 +59,12 @@ def parse_shell(text: str) -> ShellText:
     data = text.encode("utf-8", "replace")
     root = _parser().parse(data).root_node
     commands = tuple(_words(node) for node in _below(root) if node.type == "command")
-    return ShellText(commands=commands, unclear=_unclear(root, text))
+    return ShellText(commands=commands, unclear=_unclear(root, text) or _moved(commands))
+
+
+def _moved(commands: tuple[tuple[Word, ...], ...]) -> str:
+    is_moved = len(commands) > 1 and any(MOVES & {*command[:2]} for command in commands)
+    return "paths in it begin in another directory" if is_moved else ""
 
 
 def nested_texts(words: tuple[Word, ...]) -> Iterator[str]:

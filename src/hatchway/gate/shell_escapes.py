@@ -8,13 +8,13 @@ _CELL = re.compile(
     r"\s*%%(?:bash|sh|system|sx|!|script|cmd|zsh)\b[^\n]*(?:\n|\Z)(?P<body>.*)|\s*%%!(?P<rest>.*)", re.DOTALL
 )
 _LINE = re.compile(
-    r"""^[^\S\n]*(?:[^\n'"\#=]*=[^\S\n]*)?                     # perhaps: name =
-        (?:!{1,2}|%(?:sx|system|bash|sh)\b[^\S\n]*)(?P<text>(?:[^\n]*\\\n)*[^\n]*)""",
+    r"""(?:^[^\S\n]*|=[^\S\n]*)                                   # alone, or after: name =
+        (?:!{1,2}(?!=)|%(?:sx|system|bash|sh)\b[^\S\n]*)(?P<text>(?:[^\n]*\\\n)*[^\n]*)""",
     re.MULTILINE | re.VERBOSE,
 )
 _HARMLESS = "time|timeit|capture|latex|html|markdown|svg|matplotlib|who|whos|precision|pprint"
 _OTHER_WAYS = re.compile(
-    rf"\bget_ipython\b|^[^\S\n]*%{{1,2}}(?!(?:{_HARMLESS}|sx|system|bash|sh)\b)[A-Za-z_!]", re.MULTILINE
+    rf"\bget_ipython\b|(?:^|=)[^\S\n]*%{{1,2}}(?!(?:{_HARMLESS}|sx|system|bash|sh)\b)[A-Za-z_!]", re.MULTILINE
 )
 """Magics that may run something, or may not: nobody keeps a list of them all."""
 
