@@ -132,3 +132,34 @@ def test_long_and_odd_files(workspace: Path) -> None:
     (workspace / ".env.local").write_text("KEY=1")
     with pytest.raises(ToolError, match="holds secrets"):
         tools.read_file(".env.local")
+
+
+def test_what_lies_beside_a_file_is_neither_written_nor_waited_for(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one")
+    (workspace / "other.txt").write_text("precious")
+    os.link(workspace / "other.txt", workspace / f".a.txt.{os.getpid()}")
+    os.mkfifo(workspace / f".b.txt.{os.getpid()}")
+    (workspace / "a.txt").chmod(0o666)
+    FileTools(workspace).write_file("a.txt", "two")
+    FileTools(workspace).write_file("b.txt", "two")
+    assert (workspace / "other.txt").read_text() == "precious"
+    assert (workspace / "a.txt").stat().st_mode & 0o777 == 0o666
+
+
+def test_a_file_that_is_not_utf8_is_not_changed_into_something_else(workspace: Path) -> None:
+    (workspace / "old.txt").write_bytes(b"caf\xe9 x")
+    tools = FileTools(workspace)
+    assert tools.read_file("old.txt") == "caf\ufffd x"
+    with pytest.raises(ToolError, match=r"old\.txt is not written in UTF-8\nchange it in a code action"):
+        tools.edit_file("old.txt", [{"old": "x", "new": "y"}])
+    assert (workspace / "old.txt").read_bytes() == b"caf\xe9 x"
+
+
+@pytest.mark.parametrize("path", ["half \ud800", "x" * 300, "a.txt/b"])
+def test_a_name_no_file_can_have_is_an_error_of_the_tool(path: str, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one")
+    tools = FileTools(workspace)
+    arguments = {"path": path, "edits": [{"old": "a", "new": "b"}]}
+    for attempt in (tools.read_file, lambda each: tools.write_file(each, ""), lambda _: tools.edit_diff(arguments)):
+        with pytest.raises(ToolError):
+            attempt(path)

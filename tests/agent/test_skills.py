@@ -1,7 +1,9 @@
 """Skills after agentskills.io: good ones are listed, bad ones are told and left out."""
 
 import asyncio
+import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -157,3 +159,28 @@ save_tool(name="zone_parsed", code=code, category="time")
     said, got = asyncio.run(main())
     assert said == "from gentools.time.zone_parsed import run"
     assert got == {"zone": "Europe/Vienna"}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("license: *i", "license is no text"),
+        ("compatibility: *i", "compatibility is no text"),
+        ("allowed-tools: *i", "allowed-tools is neither a text nor a list of texts"),
+        ("metadata: {k: *i}", "metadata is not a mapping to texts"),
+    ],
+)
+def test_a_head_that_stands_for_billions_of_words_is_not_written_out(tmp_path: Path, line: str, told: str) -> None:
+    lists = ["a: &a [x,x,x,x,x,x,x,x,x]"]
+    lists += [f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]" for a, b in pairwise("abcdefghi")]
+    path = skill(tmp_path, "x", "---\nname: x\ndescription: d\n" + "\n".join([*lists, line]) + "\n---\nbody")
+    assert find_skills([tmp_path]) == ([], [f"skill left out: {path}: {told}"])
+
+
+def test_a_pipe_is_no_skill_and_control_characters_are_no_description(tmp_path: Path) -> None:
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "SKILL.md")
+    skill(tmp_path, "x", '---\nname: x\ndescription: "Red \\e[31m and \\u202e back"\n---\n')
+    [found], [warning] = find_skills([tmp_path])
+    assert found.description == "Red [31m and back"
+    assert warning == f"skill left out: {tmp_path}/pipe/SKILL.md cannot be read: it is no regular file"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from hatchway.agent.workspace_files import read_start
+
 _LINE = re.compile(
     r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*
         (?:'(?P<raw>[^'\n]*)'|"(?P<quoted>(?:[^"\\\n]|\\.)*)"|(?P<plain>[^\n]*?))[ \t]*(?:[ \t]\#[^\n]*)?""",
@@ -17,8 +19,7 @@ _MOST_BYTES = 256 * 1024
 def read_env_file(path: Path) -> dict[str, str]:
     """The variables of a file; none when it cannot be read. Lines that are no assignment are passed over."""
     try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_BYTES).decode("utf-8-sig", "replace")
+        text = read_start(path, _MOST_BYTES).decode("utf-8-sig", "replace")
     except OSError:
         return {}
     found = [_LINE.fullmatch(line) for line in text.splitlines()]

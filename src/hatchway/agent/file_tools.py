@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
 
 from hatchway.agent.json_tools import JsonTool
-from hatchway.agent.workspace_files import WorkspaceFiles
+from hatchway.agent.workspace_files import WorkspaceFiles, is_secret
 from hatchway.core.errors import ToolError
 from hatchway.tools.functions import tool
 
 MOST_LINES = 2_000
 """Read at once."""
-SECRET = (".env", ".env.*")
-"""Files that are not shown to a model."""
 
 
 class Replacement(TypedDict):
@@ -120,7 +117,7 @@ class FileTools:
             raise ToolError(f"{path} was changed by somebody else meanwhile; nothing was written", hint="read it again")
 
     def _edited(self, path: str, edits: list[Replacement]) -> str:
-        text = self._text(path)
+        text = self._text(path, is_changed=True)
         if not edits:
             raise ToolError("no edits were given")
         for number, edit in enumerate(edits, 1):
@@ -131,11 +128,14 @@ class FileTools:
             text = text.replace(edit["old"], edit["new"])
         return text
 
-    def _text(self, path: str) -> str:
+    def _text(self, path: str, *, is_changed: bool = False) -> str:
         name = PurePosixPath(self._files.name(path)).name
-        if any(fnmatchcase(name, pattern) for pattern in SECRET):
+        if is_secret(name):
             raise ToolError(f"{path} holds secrets and is not read")
         content = self._files.read(path)
         if b"\0" in content:
             raise ToolError(f"{path} is no text file", hint="open it in a code action")
-        return content.decode("utf-8", "replace")
+        try:
+            return content.decode("utf-8", "strict" if is_changed else "replace")
+        except UnicodeDecodeError:  # what cannot be read would be written back as something else
+            raise ToolError(f"{path} is not written in UTF-8", hint="change it in a code action") from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from hatchway.agent.workspace_files import read_start
 from hatchway.core.errors import InvalidSetting, MissingExtra
 
 FILE = "SKILL.md"
@@ -79,10 +80,10 @@ def read_skill(path: Path) -> SkillMetadata:
     extra = cast(dict[str, Any], head.get("metadata") or {})
     return SkillMetadata(
         name=head["name"],
-        description=" ".join(head["description"].split()),
+        description=_one_line(head["description"]),
         path=path,
-        license=str(head.get("license") or ""),
-        compatibility=str(head.get("compatibility") or ""),
+        license=head.get("license") or "",
+        compatibility=head.get("compatibility") or "",
         metadata={str(key): str(value) for key, value in extra.items()},
         allowed_tools=tuple(_words(head.get("allowed-tools"))),
     )
@@ -100,8 +101,7 @@ def _near(path: Path, working_dir: Path) -> Path:
 
 def _text(path: Path, most: int) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(most).decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        return read_start(path, most).decode("utf-8-sig", "replace").replace("\r\n", "\n")
     except OSError as e:
         raise InvalidSetting(f"{path} cannot be read: {e.strerror}") from None
 
@@ -141,14 +141,32 @@ def _mistakes(head: Mapping[str, Any], folder: str) -> Iterable[str]:
         yield "it has no description"
     elif len(description) > DESCRIPTION_CHARACTERS:
         yield f"its description has {len(description)} characters, at most {DESCRIPTION_CHARACTERS} are allowed"
-    if len(str(head.get("compatibility") or "")) > COMPATIBILITY_CHARACTERS:
-        yield f"compatibility has more than {COMPATIBILITY_CHARACTERS} characters"
-    if not isinstance(head.get("metadata") or {}, dict):
-        yield "metadata is not a mapping"
+    for key, most in (("license", None), ("compatibility", COMPATIBILITY_CHARACTERS)):
+        if not isinstance(text := head.get(key) or "", str):
+            yield f"{key} is no text"
+        elif most is not None and len(text) > most:
+            yield f"{key} has more than {most} characters"
+    if not _is_plain(head.get("metadata") or {}, dict):
+        yield "metadata is not a mapping to texts"
+    if not isinstance(tools := head.get("allowed-tools") or "", str) and not _is_plain(tools, list):
+        yield "allowed-tools is neither a text nor a list of texts"
+
+
+def _is_plain(value: Any, kind: type[dict[Any, Any]] | type[list[Any]]) -> bool:
+    """A few lines of YAML can stand for billions of lists in lists, once somebody writes them out."""
+    if not isinstance(value, kind):
+        return False
+    inside = [*value, *value.values()] if isinstance(value, dict) else value
+    return not any(isinstance(each, dict | list | set | tuple) for each in inside)
+
+
+def _one_line(text: str) -> str:
+    """Without control characters, which a terminal would obey."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _words(value: Any) -> list[str]:
     """`Bash(git:*) Read` as the specification has it, or a list as some write it."""
     if isinstance(value, list):
         return [str(each) for each in cast(list[Any], value)]
-    return re.findall(r"[^\s,(]+(?:\([^)]*\))?", str(value)) if value else []
+    return re.findall(r"[^\s,(]+(?:\([^)]*\))?", value) if value else []
