@@ -25,6 +25,7 @@ from .opening import Opening
 OPENS = "open openat openat2 creat"
 MOVES = "rename renameat renameat2 link linkat"
 CHANGES = "truncate unlink unlinkat rmdir symlink symlinkat mkdir mkdirat mknod mknodat"
+MODES = "chmod fchmod fchmodat fchmodat2"
 REAP_SECONDS = 0.2
 PASSED_ON = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH,
@@ -44,7 +45,7 @@ def enter(rules: dict[str, Any], roots: list[str]) -> None:
             os._exit(1)
     ours.close()
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    names = f"{OPENS} {MOVES} {CHANGES}" if rules["deny_write"] else f"{OPENS} {MOVES}"
+    names = f"{OPENS} {MOVES} {CHANGES} {MODES}" if rules["deny_write"] else f"{OPENS} {MOVES}"
     listener = notify.ask_for(names)
     theirs.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))])
     os.close(listener)
@@ -84,6 +85,7 @@ class Warden:
             **dict.fromkeys(CHANGES.split(), changing.change),
             **dict.fromkeys(("rename", "renameat", "renameat2"), changing.rename),
             **dict.fromkeys(("link", "linkat"), changing.link),
+            **dict.fromkeys(("chmod", "fchmod", "fchmodat"), changing.mode),
         }
 
     def serve(self, code: int) -> None:
@@ -108,7 +110,7 @@ class Warden:
         try:
             act = self._acts.get(asked.name)
             if act is None:
-                raise OSError(errno.ENOSYS, "openat2")  # callers fall back to openat
+                raise OSError(errno.ENOSYS, asked.name)  # callers fall back to openat, and to fchmodat
             act(asked)
         except OSError as e:
             notify.answer(self._listener, asked, e.errno or errno.EACCES)
