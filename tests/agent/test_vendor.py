@@ -101,3 +101,30 @@ async def test_a_context_that_is_full_is_summed_up_and_asked_again(tmp_path: Pat
     assert len(watch.only(Compacted, events)) == 1
     assert watch.only(Response, events)[-1].content == "45."
     assert "The user wants a sum" in vendor.requests[-1]["messages"][1]["content"]
+
+
+async def test_a_summary_is_asked_for_again_when_the_vendor_is_limited(tmp_path: Path, watch: Any) -> None:
+    full = {"error": {"message": "maximum context length", "type": "x", "code": "context_length_exceeded"}}
+    answers = [
+        Calls("execute_code", [CODE]),
+        Refuses(400, body=full),
+        Refuses(429, {"retry-after": "0"}),
+        BreaksOff(["The user wa"]),
+        Says(["The user wants a sum; it is 45."]),
+        Says(["45."]),
+    ]
+    events, _, _ = await turn(answers, tmp_path, watch)
+    assert [event.reason for event in watch.only(Retrying, events)] == [
+        "the vendor limits the rate",
+        "the connection to the vendor broke",
+    ]
+    assert [event.content for event in watch.only(Response, events)] == ["45."]
+
+
+async def test_an_empty_reply_is_asked_for_again_and_then_taken_for_the_end(tmp_path: Path, watch: Any) -> None:
+    events, vendor, _ = await turn([Says([]), Says([" "]), Says(["Hello."])], tmp_path, watch)
+    assert [event.reason for event in watch.only(Retrying, events)] == ["the model said nothing"] * 2
+    assert watch.only(Response, events)[0].content == "Hello."
+    assert [len(request["messages"]) for request in vendor.requests] == [2, 2, 2]
+    events, vendor, _ = await turn([Says([])] * 3, tmp_path, watch)
+    assert (len(vendor.requests), watch.only(Response, events)) == (3, [])

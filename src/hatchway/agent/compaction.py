@@ -14,10 +14,10 @@ from hatchway.agent.models import (
     TextPart,
     ToolReturnPart,
     UserPromptPart,
-    model_request_stream,
 )
 from hatchway.agent.replies import Replies
 from hatchway.agent.usage import Usage
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import Compacted, Emit
 from hatchway.mode.replies import reply_text
 
@@ -40,9 +40,14 @@ class Compaction:
         context_tokens: What the model takes at most.
         emit: Takes the event.
         agent_id: Whose history it is.
+
+    Raises:
+        InvalidSetting: There is no room for a word.
     """
 
     def __init__(self, context_tokens: int | None, emit: Emit, agent_id: str) -> None:
+        if context_tokens is not None and context_tokens < 1:
+            raise InvalidSetting(f"context_tokens must be 1 or more, not {context_tokens}")
         self._most = context_tokens or CONTEXT_TOKENS
         self._emit, self._agent_id = emit, agent_id
         self._counted = (0, 0)  # messages, and their tokens: a history only grows, until it is summed up
@@ -84,11 +89,7 @@ class Compaction:
         told = "\n\n".join(_quoted(message) for message in behind)
         most = int(self._most * FULL) * CHARACTERS_PER_TOKEN
         asked = f"{PROMPT.read_text(encoding='utf-8').strip()}\n\n{_cut(told, most)}"
-        said = [ModelRequest([UserPromptPart(asked)])]
-        async with model_request_stream(replies.model, said, model_settings=replies.settings) as stream:
-            async for _ in stream:
-                pass
-            reply = stream.get()
+        reply = await replies.aside([ModelRequest([UserPromptPart(asked)])])
         usage.count(reply)
         return reply_text(reply) or _cut(told, LONGEST_QUOTE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hatchway.agent.models import (
@@ -20,6 +20,8 @@ from hatchway.agent.models import (
     ModelServerError,
     ModelSettings,
     ModelUnavailableError,
+    TextPart,
+    ThinkingPart,
     ToolDefinition,
     model_request_stream,
 )
@@ -28,6 +30,8 @@ from hatchway.mode.replies import read_reply, tell_reply
 
 MOST_ATTEMPTS = 6
 """How often a model is asked for one reply."""
+MOST_EMPTY = 2
+"""How often one that says and does nothing is asked again, before that is taken for the end."""
 FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
 """Seconds between attempts, doubled each time; what the vendor says itself wins."""
 _PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
@@ -55,19 +59,33 @@ class Replies:
             ModelAPIError: The vendor refused, or failed for longer than it is worth waiting.
         """
         asked = self._asked(messages)
+        reply = await self._patiently(lambda: self._streamed(asked))
+        tell_reply(reply, self.emit, agent_id=self.agent_id)
+        return reply
+
+    async def aside(self, messages: list[ModelMessage]) -> ModelResponse:
+        """What the model says to these messages alone, without tools; nobody is told.
+
+        Raises:
+            ModelAPIError: As above.
+        """
+        return await self._patiently(lambda: self._unheard(messages))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[ModelResponse]]) -> ModelResponse:
+        """Ask again while that may help."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
             try:
-                reply = await self._streamed(asked)
+                reply = await ask()
+                if attempt > MOST_EMPTY or not _is_empty(reply):
+                    return reply
+                reason, seconds = "the model said nothing", _wait(None, attempt)
             except Exception as e:
-                reason = passing_failure(e)
-                if reason is None or attempt == MOST_ATTEMPTS:
+                told = passing_failure(e)
+                if told is None or attempt == MOST_ATTEMPTS:
                     raise
-                seconds = _wait(e, attempt)
-                self.emit(Retrying(reason, seconds, agent_id=self.agent_id))
-                await asyncio.sleep(seconds)
-            else:
-                tell_reply(reply, self.emit, agent_id=self.agent_id)
-                return reply
+                reason, seconds = told, _wait(e, attempt)
+            self.emit(Retrying(reason, seconds, agent_id=self.agent_id))
+            await asyncio.sleep(seconds)
         raise AssertionError("the last attempt returns or raises")
 
     def _asked(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
@@ -87,6 +105,20 @@ class Replies:
             except asyncio.CancelledError:
                 self.partial = stream.get()
                 raise
+
+    async def _unheard(self, messages: list[ModelMessage]) -> ModelResponse:
+        async with model_request_stream(self.model, messages, model_settings=self.settings) as stream:
+            async for _ in stream:
+                pass
+            return stream.get()
+
+
+def _is_empty(reply: ModelResponse) -> bool:
+    """Whether it only thought, if that."""
+    return all(
+        isinstance(part, ThinkingPart) or (isinstance(part, TextPart) and not part.content.strip())
+        for part in reply.parts
+    )
 
 
 def passing_failure(error: Exception) -> str | None:
@@ -116,7 +148,7 @@ def _is_broken(error: BaseException) -> bool:
     return False
 
 
-def _wait(error: Exception, attempt: int) -> float:
+def _wait(error: Exception | None, attempt: int) -> float:
     told = error.retry_after if isinstance(error, ModelAPIError) else None
     if told is not None:
         return min(max(told, 0.0), LONGEST_WAIT)
