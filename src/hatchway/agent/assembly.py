@@ -17,7 +17,7 @@ from hatchway.agent.outfit import Outfit
 from hatchway.agent.replies import Replies
 from hatchway.agent.resuming import Resuming
 from hatchway.agent.subagents import TASK_TOOL, Subagents
-from hatchway.agent.tool_calls import ToolCalls
+from hatchway.agent.tool_calls import CODE_TOOL, ToolCalls
 from hatchway.agent.turn import Turn
 from hatchway.agent.usage import Usage
 from hatchway.core.events import Emit
@@ -53,7 +53,7 @@ class Assembly:
         fitted = await self.outfit.fit(interpreter, closing)
         store = None if self.outfit.journal is None else interpreter.store
         desk = Desk(self.agent_id, self.emit, self.permissions, self.approval_timeout, store)
-        tools = JsonTools(fitted.tools, fitted.threads)
+        tools = JsonTools(fitted.tools, fitted.threads, [CODE_TOOL, TASK_TOOL, *interpreter.mode.tools])
         calls = ToolCalls(
             agent_id=self.agent_id,
             desk=desk,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, Later, NotRun, Ran, Settlement
-from hatchway.core.errors import ApprovalRequired
+from hatchway.core.errors import ApprovalRequired, InvalidSetting
 from hatchway.core.events import ApprovalRequest, Emit
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class Desk:
         permissions: What need not be asked, and what is denied; without it everything is asked.
         timeout: Seconds somebody has to answer; None waits for good.
         store: Awaited before a person is asked, so that what came before is not lost while they think.
+
+    Raises:
+        InvalidSetting: `timeout` is not above 0: nobody could answer.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class Desk:
         timeout: float | None = None,
         store: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise InvalidSetting(f"approval_timeout must be more than 0, not {timeout}", hint="None waits for good")
         self._agent_id, self._emit = agent_id, emit
         self._permissions, self._timeout = permissions, timeout
         self._store = store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -38,16 +39,25 @@ class JsonTool:
 class JsonTools:
     """The tools by name.
 
+    Args:
+        tools: What the model calls.
+        threads: Where they run.
+        others: Names that mean something else: a person who is asked must know what is meant.
+
     Raises:
         InvalidTool: Two have one name.
     """
 
-    def __init__(self, tools: Iterable[JsonTool], threads: ToolThreads) -> None:
+    def __init__(self, tools: Iterable[JsonTool], threads: ToolThreads, others: Iterable[str] = ()) -> None:
         self.by_name: dict[str, JsonTool] = {}
         self._threads = threads
+        taken = frozenset(others)
         for each in tools:
-            if each.name in self.by_name:
-                raise InvalidTool(f"two tools of the model are named {each.name!r}")
+            if each.name in self.by_name or each.name in taken:
+                raise InvalidTool(
+                    f"two tools are named {each.name!r}",
+                    hint="name a function otherwise with tool(fn, name=…), or the server of one of them",
+                )
             self.by_name[each.name] = each
 
     async def diff(self, tool: JsonTool, arguments: Mapping[str, Any]) -> str:
@@ -56,7 +66,7 @@ class JsonTools:
         Raises:
             ToolError: It cannot be done at all.
         """
-        return "" if tool.diff is None else await self._threads.run(partial(tool.diff, arguments))
+        return "" if tool.diff is None else await self._run(partial(tool.diff, arguments))
 
     async def call(self, tool: JsonTool, arguments: Mapping[str, Any]) -> Any:
         """What the tool gives.
@@ -66,10 +76,11 @@ class JsonTools:
         """
         bound = tool.tool.bind((), arguments)
         prepared = tool.tool.prepare(bound)
+        return await self._run(partial(tool.tool.func, **prepared), is_async=tool.tool.is_async)
+
+    async def _run(self, func: Callable[[], Any], *, is_async: bool = False) -> Any:
         try:
-            if tool.tool.is_async:
-                return await tool.tool.func(**prepared)
-            value: Any = await self._threads.run(partial(tool.tool.func, **prepared))
+            value: Any = func() if is_async else await self._threads.run(func)
             return await value if hasattr(value, "__await__") else value
         except ToolError:
             raise
@@ -79,5 +90,8 @@ class JsonTools:
 
 
 def json_name(name: str) -> str:
-    """A tool's name as vendors take it: `server.tool` is `server_tool`."""
-    return _NAME.sub("_", name)[:_LONGEST_NAME]
+    """A tool's name as vendors take it: `server.tool` is `server_tool`; a long one ends in a digest of it."""
+    plain = _NAME.sub("_", name)
+    if len(plain) <= _LONGEST_NAME:
+        return plain
+    return f"{plain[: _LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"

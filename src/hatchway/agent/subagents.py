@@ -12,7 +12,7 @@ from hatchway.agent.models import ModelResponse, ToolCallPart, ToolDefinition, T
 from hatchway.agent.told import failure_told, refusal_told
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Edit
-from hatchway.core.errors import ApprovalRequired, HatchwayError, ToolError
+from hatchway.core.errors import ApprovalRequired, HatchwayError, InvalidSetting, ToolError
 from hatchway.mode.replies import reply_text
 
 if TYPE_CHECKING:
@@ -42,9 +42,15 @@ class Subagents:
         make: Makes a child of this id, not started.
         most: How many work at one time.
         max_turns: Tool rounds of one task, at most.
+
+    Raises:
+        InvalidSetting: A number below 1: a task would wait for good.
     """
 
     def __init__(self, make: Callable[[str], Agent], most: int, max_turns: int) -> None:
+        if most < 1 or max_turns < 1:
+            given = f"max_subagents={most}, max_subagent_turns={max_turns}"
+            raise InvalidSetting(f"{given}: both must be 1 or more", hint="enable_subagents=False has none at all")
         self._make, self._max_turns = make, max_turns
         self._places = asyncio.Semaphore(most)
 
