@@ -194,6 +194,27 @@ def test_what_the_workspace_says_is_read_into_the_prompt(tmp_path: Path) -> None
     assert len(Config(tmp_path).system_prompt) < 80_000
 
 
+def test_what_leads_out_of_the_workspace_or_to_a_secret_is_not_what_it_says(tmp_path: Path) -> None:
+    place, said = tmp_path / "work", tmp_path / "work" / "AGENTS.md"
+    place.mkdir()
+    (place / ".env").write_text("KEY=1")
+    (place / "CLAUDE.md").write_text("Tests run with `make`.")
+    said.symlink_to("CLAUDE.md")
+    assert "`make`" in Config(place).system_prompt
+    for target in (".env", "/etc/passwd", tmp_path / "other"):
+        said.unlink()
+        said.symlink_to(target)
+        config = Config(place)
+        assert "What this workspace says" not in config.system_prompt
+        assert config.warnings == [f"AGENTS.md left out: it is a link to {said.resolve()}"]
+    said.unlink()
+    os.mkfifo(said)
+    assert Config(place).warnings == ["AGENTS.md left out: it is no regular file"]
+    (place / ".env").unlink()
+    os.mkfifo(place / ".env")
+    assert Config(place).take_env_file() == []
+
+
 def test_a_workspace_whose_name_is_a_mark_changes_nothing(tmp_path: Path) -> None:
     odd = tmp_path / "{skills}"
     odd.mkdir()

@@ -19,8 +19,10 @@ from hatchway.agent import (
     Response,
     ToolOutput,
 )
+from hatchway.agent.json_tools import json_name
 from hatchway.agent.permissions import PermissionManager
-from hatchway.core.errors import InvalidSetting
+from hatchway.core.errors import InvalidSetting, InvalidTool
+from hatchway.core.events import CallFailed
 from hatchway.sandboxes.monty import MontySandbox
 from hatchway.sandboxes.registry import availability
 from hatchway.testing import Call, Reply, ScriptedAgentModel
@@ -276,3 +278,43 @@ async def test_the_code_sees_its_workspace_and_not_its_secrets(tmp_path: Path, w
     assert "secret" not in watch.told(model, 1)
     assert watch.told(model, 2) == ".env holds secrets and is not read"
     assert (tmp_path / "b.txt").read_text() == "made"
+
+
+def read_file(path: str) -> str:
+    """Somebody's own."""
+    return path
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"tools": [read_file]}, "two tools are named 'read_file'"),
+        ({"max_subagents": 0}, "max_subagents=0, max_subagent_turns=100: both must be 1 or more"),
+        ({"approval_timeout": 0}, "approval_timeout must be more than 0, not 0"),
+        ({"execution_timeout": -1}, "must be a positive number, not -1"),
+        ({"context_tokens": 0}, "context_tokens must be 1 or more, not 0"),
+        ({"working_dir": Path("/absent")}, "the working directory /absent is not there"),
+    ],
+)
+async def test_what_would_wait_for_good_or_be_mistaken_is_refused_at_the_start(
+    settings: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    agent = Agent(ScriptedAgentModel(["hello"]), **{"working_dir": tmp_path, "sandbox": "monty", **settings})
+    with pytest.raises((InvalidSetting, InvalidTool), match=told):
+        await agent.start()
+
+
+def test_long_names_of_tools_stay_apart() -> None:
+    names = {json_name(f"{'server' * 12}.{tool}") for tool in ("one", "two")}
+    assert len(names) == 2
+    assert {len(name) for name in names} == {64}
+    assert json_name("a.b c") == "a_b_c"
+
+
+async def test_a_task_that_cannot_be_given_is_told_as_a_failure(tmp_path: Path, watch: Any) -> None:
+    model = ScriptedAgentModel([Call("subagent_task", {"prompt": ""}), "done"])
+    async with Agent(model, working_dir=tmp_path, sandbox="monty") as agent:
+        events = await watch(agent.stream("go"))
+    [failed] = watch.only(CallFailed, events)
+    assert (failed.tool_name, watch.only(ToolOutput, events)) == ("subagent_task", [])
+    assert failed.error.startswith("the task cannot be given as it is: subagent_task takes")

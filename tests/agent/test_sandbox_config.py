@@ -108,12 +108,22 @@ os.symlink(".hatchway", "way-in")
  look(shutil.rmtree, ".hatchway"),
  look(os.rename, "notes.txt", ".hatchway/permissions.json"), look(os.link, ".hatchway/permissions.json", "p"),
  write(".git/hooks/pre-commit"), write(".git/config"), look(os.rename, ".git", "g"), write(".bashrc"),
- write("deep/.envrc"),
- write(".git/index")]
+ write("deep/.envrc"), look(os.chmod, ".hatchway", 0), look(os.chmod, "way-in/permissions.json", 0o777),
+ look(os.fchmod, os.open(".hatchway/permissions.json", os.O_RDONLY), 0), look(os.chmod, ".env", 0o644),
+ look(os.chmod, f"/proc/self/fd/{os.open('.hatchway', os.O_RDONLY)}", 0),
+ write(".git/index"), look(os.chmod, ".git/index", 0o700)]
 """,
     )  # fmt: skip
-    assert seen == ["yes", *["denied"] * 13, "yes"]
+    assert seen == ["yes", *["denied"] * 18, "yes", "yes"]
     assert (workspace / ".hatchway" / "permissions.json").read_text() == "{}"
+    assert (workspace / ".git" / "index").stat().st_mode & 0o777 == 0o700
+
+
+def test_modules_of_the_workspace_are_imported_after_all_others(tier: str, workspace: Path) -> None:
+    for name in ("own", "json"):
+        (workspace / f"{name}.py").write_text("X = 5")
+        (workspace / f"{name}.py").chmod(0o666)
+    assert inside(tier, workspace, SandboxConfig(), 'import own, json\n[own.X, hasattr(json, "X")]') == [5, False]
 
 
 def test_a_workspace_without_the_folder_yet_cannot_be_given_one(tier: str, workspace: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hatchway.agent.assembly import Assembly, Started
+from hatchway.agent.config import loaded_ptc_servers
 from hatchway.agent.history import History
 from hatchway.agent.models import Model, ModelMessage, ModelSettings, UserContent, infer_model
 from hatchway.agent.outfit import Outfit
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hatchway.agent.conversations import Conversation
     from hatchway.agent.permissions import PermissionManager
     from hatchway.agent.sandbox_config import SandboxConfig
+    from hatchway.sandboxes.packages import Packages
 
 
 class Agent:
@@ -44,9 +46,11 @@ class Agent:
         approval_timeout: Seconds somebody has to decide, before a call counts as denied; None waits.
         enable_subagents: Whether the model may give tasks away.
         max_subagents: How many work at one time.
+        packages: What the code may import beside the standard library, such as `["pandas==2.*"]`.
+        python: The interpreter of an environment whose packages the code may import, such as `.venv/bin/python`.
         tools: Functions and `Tool`s the code may call.
         working_dir: Where the agent works; default is the current directory.
-        ptc_servers: MCP servers whose tools the code calls, as typed APIs.
+        ptc_servers: MCP servers whose tools the code calls; None: those of a `Config` loaded for the working directory.
         tool_search: How the model finds tools of `ptc_servers` and `gentools/`.
         permissions: What need not be asked, and what is denied; without it everything is asked.
         conversation: Where it is stored what was said, so that a killed process loses nothing.
@@ -76,6 +80,8 @@ class Agent:
         enable_subagents: bool = True,
         max_subagents: int = 5,
         *,
+        packages: Packages | Sequence[str] = (),
+        python: Path | None = None,
         tools: Sequence[Callable[..., Any] | Tool] = (),
         working_dir: Path | None = None,
         ptc_servers: Mapping[str, Mapping[str, Any]] | None = None,
@@ -90,31 +96,30 @@ class Agent:
         self._started: Started | None = None
         self.agent_id = agent_id
         self.model = model
-        self.model_settings = model_settings
-        self.conversation = conversation
+        self.model_settings, self.conversation = model_settings, conversation
         self.usage = Usage()
         """Tokens and cost so far, subagents included."""
-        self._system_prompt = system_prompt
-        self._permissions, self._approval_timeout = permissions, approval_timeout
+        home = Path(working_dir or ".").expanduser().resolve()
+        self._system_prompt, self._permissions, self._approval_timeout = system_prompt, permissions, approval_timeout
         self._outfit = Outfit(
-            working_dir=Path(working_dir or ".").expanduser().resolve(),
+            working_dir=home,
             sandbox=sandbox,
             sandbox_config=sandbox_config,
             kernel_env=dict(kernel_env or {}),
+            packages=packages,
+            python=None if python is None else home / Path(python).expanduser(),
             images_dir=images_dir,
             execution_timeout=execution_timeout,
             tools=tuple(tools),
             mcp_servers=dict(mcp_servers or {}),
-            ptc_servers=dict(ptc_servers or {}),
+            ptc_servers=dict(loaded_ptc_servers(home) if ptc_servers is None else ptc_servers),
             tool_search=tool_search,
             journal=journal if journal is not None or conversation is None else conversation.journal.place,
             skills=tuple(skills),
         )
-        self._enable_subagents, self._max_subagents = enable_subagents, max_subagents
-        self._max_subagent_turns, self._context_tokens = max_subagent_turns, context_tokens
-        self._history = History(conversation)
-        self._stream = TurnStream(agent_id)
-        self._closing = AsyncExitStack()
+        self._enable_subagents, self._subagent_limits = enable_subagents, (max_subagents, max_subagent_turns)
+        self._context_tokens = context_tokens
+        self._history, self._stream, self._closing = History(conversation), TurnStream(agent_id), AsyncExitStack()
 
     @property
     def model(self) -> Model | str:
@@ -212,9 +217,6 @@ class Agent:
         return self._started
 
     def _assembly(self) -> Assembly:
-        subagents = None
-        if self._enable_subagents:
-            subagents = Subagents(self._child, self._max_subagents, self._max_subagent_turns)
         return Assembly(
             agent_id=self.agent_id,
             system_prompt=self._system_prompt,
@@ -226,7 +228,7 @@ class Agent:
             permissions=self._permissions,
             approval_timeout=self._approval_timeout,
             context_tokens=self._context_tokens,
-            subagents=subagents,
+            subagents=Subagents(self._child, *self._subagent_limits) if self._enable_subagents else None,
         )
 
     def _child(self, agent_id: str) -> Agent:

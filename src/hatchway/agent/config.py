@@ -15,6 +15,7 @@ from hatchway.agent.json_places import checked, read_json
 from hatchway.agent.sandbox_config import SandboxConfig, load_sandbox_config
 from hatchway.agent.settings import AgentSettings, check_servers
 from hatchway.agent.skills import SkillMetadata, find_skills, render_skills
+from hatchway.agent.workspace_files import is_secret, read_start
 from hatchway.core.errors import InvalidSetting
 from hatchway.tools.mcp.settings import variables_in
 
@@ -27,6 +28,7 @@ __all__ = ["Config", "SkillMetadata", "init_config"]
 FOLDER = ".hatchway"
 INSTRUCTIONS = "AGENTS.md"
 _INSTRUCTIONS_BYTES = 64 * 1024
+_loaded: dict[Path, Mapping[str, Mapping[str, Any]]] = {}
 
 
 class Config:
@@ -65,11 +67,17 @@ class Config:
         """Servers called by code."""
         self.sandbox: bool | str = self.settings.sandbox
         self.sandbox_config = self._sandbox_config()
+        self.packages = self.settings.packages
+        """What code may import beside the standard library."""
+        own = self.settings.python
+        self.python = None if own is None else self.working_dir / Path(own).expanduser()
+        """The interpreter of an environment whose packages code may import."""
         self.execution_timeout = self.settings.execution_timeout
         self.approval_timeout = self.settings.approval_timeout
         folders = (self.hatchway_dir / "skills", self.working_dir / ".agents" / "skills")
         self.skills_metadata, self.warnings = find_skills(folders)
         self.system_prompt = self._system_prompt()
+        _loaded[self.working_dir] = self.ptc_servers
 
     def take_env_file(self) -> list[str]:
         """Put what the workspace's `.env` has of the variables its servers name into this process's environment.
@@ -104,7 +112,33 @@ class Config:
         for mark, value in parts.items():
             before, _, after = text.partition(mark)
             text = f"{before}{value}{after}"
-        return f"{text.strip()}{_instructions(self.working_dir / INSTRUCTIONS)}\n"
+        return f"{text.strip()}{self._instructions()}\n"
+
+    def _instructions(self) -> str:
+        """What AGENTS.md says. Where it leads out of the workspace, or to a secret, code may have put it there."""
+        path = self.working_dir / INSTRUCTIONS
+        real = path.resolve()
+        if not real.is_relative_to(self.working_dir) or is_secret(real.name):
+            self.warnings.append(f"{INSTRUCTIONS} left out: it is a link to {real}")
+            return ""
+        try:
+            said = read_start(real, _INSTRUCTIONS_BYTES + 1)
+        except FileNotFoundError:
+            return ""
+        except OSError as e:
+            self.warnings.append(f"{INSTRUCTIONS} left out: {e.strerror}")
+            return ""
+        text = said[:_INSTRUCTIONS_BYTES].decode("utf-8-sig", "replace").strip()
+        cut = "\n\n(cut here; read the file for the rest)" if len(said) > _INSTRUCTIONS_BYTES else ""
+        return f"\n\n# What this workspace says ({INSTRUCTIONS})\n\n{text}{cut}" if text else ""
+
+
+def loaded_ptc_servers(working_dir: Path) -> Mapping[str, Mapping[str, Any]]:
+    """The `ptc-servers` of a workspace whose `Config` this process has loaded; none of any other.
+
+    What a folder brings along starts no command before somebody has asked for its settings.
+    """
+    return _loaded.get(working_dir, {})
 
 
 def init_config(working_dir: Path | None = None) -> list[Path]:
@@ -137,17 +171,6 @@ def _settings(path: Path) -> AgentSettings:
     settings = checked(file, AgentSettings)
     check_servers(file, settings)
     return settings
-
-
-def _instructions(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            said = file.read(_INSTRUCTIONS_BYTES + 1)
-    except OSError:
-        return ""
-    text = said[:_INSTRUCTIONS_BYTES].decode("utf-8-sig", "replace").strip()
-    cut = "\n\n(cut here; read the file for the rest)" if len(said) > _INSTRUCTIONS_BYTES else ""
-    return f"\n\n# What this workspace says ({INSTRUCTIONS})\n\n{text}{cut}" if text else ""
 
 
 def _templates(folder: Traversable, above: Path = Path()) -> Iterator[tuple[Path, Traversable]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.resources import files
@@ -37,6 +37,7 @@ from hatchway.tools.stubs import render_stubs
 if TYPE_CHECKING:
     from hatchway.agent.config import SkillMetadata
     from hatchway.agent.sandbox_config import SandboxConfig
+    from hatchway.sandboxes.packages import Packages
 
 UNSEALED = "code actions run unsealed: they can do whatever this user can"
 NO_BINDING = "allowLocalBinding is not granted: no code listens on a port in the jail; calls of tools need none"
@@ -84,6 +85,8 @@ class Outfit:
     sandbox: bool | str | CodeSandbox
     sandbox_config: Path | SandboxConfig | None
     kernel_env: Mapping[str, str]
+    packages: Packages | Sequence[str]
+    python: Path | None
     images_dir: Path | None
     execution_timeout: float | None
     tools: tuple[Callable[..., Any] | Tool, ...]
@@ -101,6 +104,8 @@ class Outfit:
         Raises:
             SandboxUnavailable, ServerUnavailable, InvalidSetting, InvalidTool: Something cannot be had.
         """
+        if not self.working_dir.is_dir():
+            raise InvalidSetting(f"the working directory {self.working_dir} is not there", hint="make it first")
         sandbox = await self._sandbox(closing)
         own = as_tools(self.tools)
         if SAVE_TOOL not in own:
@@ -143,7 +148,7 @@ class Outfit:
     async def _sandbox(self, closing: AsyncExitStack) -> CodeSandbox:
         """The sandbox; one that is made here is closed here, one that was given stays the caller's."""
         if isinstance(self.sandbox, CodeSandbox):
-            if self.sandbox_config is not None or self.kernel_env:
+            if self.sandbox_config is not None or self._given():
                 raise InvalidSetting("a ready sandbox has its own settings", hint="give them to the sandbox itself")
             return self.sandbox
         name = self.sandbox if isinstance(self.sandbox, str) else "auto" if self.sandbox else "process"
@@ -156,17 +161,22 @@ class Outfit:
     def _made(self, name: str) -> CodeSandbox:
         from hatchway.agent.sandbox_config import SandboxConfig, load_sandbox_config, sandbox_settings
 
-        env: dict[str, Any] = {"env": dict(self.kernel_env)} if self.kernel_env else {}
         if name != "jail":
-            if self.sandbox_config is not None:
+            if self.sandbox_config not in (None, SandboxConfig()):
                 raise InvalidSetting(f"sandbox_config is for the jail, not for {name!r}", hint="sandbox='jail'")
-            return make_sandbox(name, **env)
+            return make_sandbox(name, **self._given(), **({"workdir": self.working_dir} if name == "process" else {}))
         config = self.sandbox_config or SandboxConfig()
         if isinstance(config, Path | str):
             config = load_sandbox_config(Path(config))
         if config.network.allow_local_binding and not self.is_child:
             _log.warning(NO_BINDING)
-        return make_sandbox(name, **sandbox_settings(config, self.working_dir), **env, spares=0)
+        settings = sandbox_settings(config, self.working_dir, python=self.python)
+        return make_sandbox(name, **settings, **self._given(), spares=0)
+
+    def _given(self) -> dict[str, Any]:
+        """What was said about the sandbox that every kind takes, or says that it does not."""
+        said = {"env": dict(self.kernel_env), "packages": self.packages, "python": self.python}
+        return {name: value for name, value in said.items() if value}
 
     def _own_tools(self, found: Mapping[str, Tool], closing: AsyncExitStack) -> list[JsonTool]:
         """Files and discovery, unless a server of that name takes their place."""

@@ -91,13 +91,16 @@ def load_sandbox_config(path: Path) -> SandboxConfig:
     return found.model_copy(update={"filesystem": files})
 
 
-def sandbox_settings(config: SandboxConfig, working_dir: Path, hatchway_dir: Path | None = None) -> dict[str, Any]:
+def sandbox_settings(
+    config: SandboxConfig, working_dir: Path, hatchway_dir: Path | None = None, python: Path | None = None
+) -> dict[str, Any]:
     """What `make_sandbox("jail", …)` takes for these restrictions. The agent's own folder is never written by code.
 
     Args:
         config: The restrictions.
         working_dir: Where the code starts, at its own path.
         hatchway_dir: The agent's folder; `.hatchway` in the working directory by default.
+        python: The interpreter of the code, whose environment is never written: the host starts it too.
 
     Raises:
         InvalidSetting: A place that shall be written does not exist, or a pattern names nothing.
@@ -114,6 +117,7 @@ def sandbox_settings(config: SandboxConfig, working_dir: Path, hatchway_dir: Pat
                 *(_pattern(each, home) for each in files.deny_write),
                 str(own),
                 str(own.resolve()),
+                *_environment(python),
                 *_traps(write),
             ],
             workdir=home,
@@ -139,6 +143,14 @@ def _kept_secret() -> list[str]:
     """What no code reads, whatever the file says: the key that seals checkpoints, and where keys of this user lie."""
     home = Path.home()
     return [str(key_path().absolute()), *(str(home / name) for name in _KEYS)]
+
+
+def _environment(python: Path | None) -> list[str]:
+    """The folder of an environment, as it is called and as it leads."""
+    if python is None:
+        return []
+    folder = python.absolute().parent.parent
+    return [str(python.absolute()), *dict.fromkeys((str(folder), str(folder.resolve())))]
 
 
 def _traps(write: Iterable[Path]) -> list[str]:

@@ -36,6 +36,10 @@ class AgentSettings(BaseModel):
     """True: the strongest wall there is; a name; False: no wall at all."""
     sandbox_config: Annotated[SandboxConfig | str | None, Field(alias="sandbox-config")] = None
     """What code may read, write and reach, or the file that says so."""
+    packages: tuple[str, ...] = ()
+    """What code may import beside the standard library, such as `pandas==2.*`."""
+    python: Annotated[str, Field(min_length=1)] | None = None
+    """The interpreter of an environment whose packages code may import, such as `.venv/bin/python`."""
     execution_timeout: Annotated[Seconds | None, Field(alias="execution-timeout")] = 300
     """Seconds an action may take, waiting for a person aside; null: any time."""
     approval_timeout: Annotated[Seconds | None, Field(alias="approval-timeout")] = None

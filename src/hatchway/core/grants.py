@@ -62,17 +62,21 @@ def _file_mount(mount: FileMountInput) -> FileMount:
     return FileMount(_readable(host, "mount"), str(inside if inside.is_absolute() else INPUT_ROOT / inside))
 
 
-def as_workspace(given: str | Path | None) -> Path | None:
+def as_workspace(given: str | Path | None, setting: str = "workspace_root") -> Path | None:
     """The directory a sandbox shows as `/input`, as an absolute path; None when there is none.
+
+    Args:
+        given: The directory.
+        setting: What the caller calls it.
 
     Raises:
         InvalidSetting: It is no directory, or cannot be read.
     """
     if given is None:
         return None
-    path = _readable(Path(given).expanduser(), "workspace_root")
+    path = _readable(Path(given).expanduser(), setting)
     if not path.is_dir():
-        raise InvalidSetting(f"workspace_root {str(given)!r} is not a directory")
+        raise InvalidSetting(f"{setting} {str(given)!r} is not a directory")
     return path
 
 

@@ -113,6 +113,7 @@ class Launch:
             "writable": [path for path, is_writable in shown if is_writable],
             "in_scratch": [path for path, _ in shown if path.startswith("/tmp/")],
             "workdir": str(self.paths.workdir or "/tmp"),
+            "import_path": self._import_path(),
             "denied": self.denied(),
         }
 
@@ -140,6 +141,10 @@ class Launch:
         access = {str(path): False for path in self.paths.read} | {str(path): True for path in self.paths.write}
         return sorted(access.items())
 
+    def _import_path(self) -> list[str]:
+        """Modules of the directory the host named for the code, found after all others."""
+        return [str(self.paths.workdir)] if self.paths.workdir and not self.is_command else []
+
     def landlock_message(self) -> dict[str, Any]:
         """The description as the spawner of the landlock tier reads it; there everything lies where the host has it."""
         files = self.interpreter
@@ -153,6 +158,7 @@ class Launch:
             "listable": () if self.is_command else files.listable,
             "writable": [str(path) for path in self.paths.write],
             "workdir": str(self.paths.workdir) if self.paths.workdir else None,
+            "import_path": self._import_path(),
             "denied": self.denied(is_at_home=True),
             "is_command": self.is_command,
             "has_output": self.has_files,

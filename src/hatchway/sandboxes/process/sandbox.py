@@ -42,7 +42,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
     """Full CPython in a child process. UNSEALED: the code can do whatever this user can do.
 
     Each execution gets a fresh process, forked from a warm one; a session keeps one. The code's working directory is
-    a private folder that is removed with it. `"auto"` never chooses this sandbox.
+    a private folder that is removed with it, unless there is a `workdir`. `"auto"` never chooses this sandbox.
 
     Args:
         transport: Carries the calls, such as `HttpCallbackTransport()`: each execution has a copy of it, or what a
@@ -58,12 +58,13 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         workspace_root: A directory linked to as `input/` in the working directory; also turns `output/` on, whose
             files come back. Nothing keeps the code from changing the directory.
         file_mounts: Files and folders copied to `input/`, without write permission. Turns `output/` on.
+        workdir: A directory the code works in, at its own path; its modules can be imported.
         scratch_root: Where the private folders are made; default is the system's temporary folder.
         allowed_domains: What `fetch` may reach; nothing by default. The code's own sockets are not held to it.
         denied_domains: What `fetch` may not reach, whatever is allowed.
 
     Raises:
-        InvalidSetting: A mount cannot be read or is not below `input/`, or a domain is none.
+        InvalidSetting: A mount cannot be read or is not below `input/`, a domain is none, or `workdir` no directory.
     """
 
     name: ClassVar[str] = "process"
@@ -80,6 +81,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         env: Mapping[str, str] | None = None,
         file_mounts: Iterable[FileMountInput] = (),
         workspace_root: str | Path | None = None,
+        workdir: str | Path | None = None,
         scratch_root: str | Path | None = None,
         allowed_domains: Iterable[AllowedDomainInput] = (),
         denied_domains: Iterable[str] = (),
@@ -93,6 +95,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         self._environment = environment_of(packages, executable=self._python.executable)
         already = () if python is None else site_packages(os.fspath(python))
         names = (*self._environment.names, *(name for folder in already for name in installed(folder)))
+        self._workdir = None if workdir is None else str(as_workspace(workdir, "workdir"))
         self._files = Files(as_workspace(workspace_root), as_file_mounts(file_mounts), scratch_root)
         self.constraints = CodeConstraints(
             network=True, packages=names, displays=True, additional_instructions=PLACES if self._files.is_any else ""
@@ -178,7 +181,8 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
         try:
             if self._files.is_any:
                 process.keep_output(f"{folder}/output")
-            await process.start(folder, self._env, self._environment.folders, keeps_folder=self._files.is_any)
+            more = {"keeps_folder": self._files.is_any, "workdir": self._workdir}
+            await process.start(folder, self._env, self._environment.folders, **more)
         except OSError as e:
             raise SandboxCrashed("the process that forks guests died", hint="run the action again") from e
         return process

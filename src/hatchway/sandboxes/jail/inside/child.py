@@ -48,6 +48,7 @@ def run(launch: dict[str, Any], order: dict[str, Any], seal: Seal) -> None:
             threading.main_thread()._set_native_id()  # pyright: ignore
         if launch["package_folders"]:
             sys.path += [place for place, _ in launch["package_folders"]]  # only now: the walls stand
+        sys.path += launch["import_path"]
         _guest.warm_up(1, _stage)  # in the zygote for what the interpreter learns, here for the pages it writes to
         seal.say_hello()
     except BaseException as e:

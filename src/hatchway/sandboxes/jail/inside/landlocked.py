@@ -76,7 +76,7 @@ def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[in
     if request.get("has_tty"):
         importlib.import_module("fcntl").ioctl(0, TIOCSCTTY, 0)
     policy.restrict_system_calls(False, False, description["is_command"], True)
-    sys.path += description["package_path"]  # only now: the walls stand
+    sys.path += [*description["package_path"], *description["import_path"]]  # only now: the walls stand
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -64,12 +64,12 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
     for fd, place in ((stdin, 0), (stdout, 1), (stderr, 2)):
         os.dup2(fd, place, inheritable=True)
     kernel.close_all_but(0, 1, 2, write_fd, *(() if "argv" in request else (read_fd,)))
-    os.chdir(request["cwd"])
+    os.chdir(request.get("workdir") or request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
     sys.argv = [""]
     sys.path.insert(0, request["cwd"])
-    sys.path += request["packages"]
+    sys.path += [*request["packages"], *([request["workdir"]] if request.get("workdir") else ())]
 
 
 def _become(argv: list[str], channel: int) -> None:
