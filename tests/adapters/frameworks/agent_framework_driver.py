@@ -29,10 +29,10 @@ PROVIDERS = {"monty": MontyCodeActProvider, "jail": JailCodeActProvider, "contai
 class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):
     """A chat client that says one piece of code, then that it is done."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, name: str = "execute_code") -> None:
         FunctionInvocationLayer.__init__(self)
         BaseChatClient.__init__(self)
-        self.code, self.saw = code, list[Content]()
+        self.code, self.name, self.saw = code, name, list[Content]()
 
     def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> Any:
         async def say() -> ChatResponse:
@@ -40,7 +40,7 @@ class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):
             if done:
                 self.saw = done
                 return ChatResponse(messages=Message(role="assistant", contents=["done"]))
-            call = Content.from_function_call(call_id="call-1", name="execute_code", arguments={"code": self.code})
+            call = Content.from_function_call(call_id="call-1", name=self.name, arguments={"code": self.code})
             return ChatResponse(messages=Message(role="assistant", contents=[call]))
 
         return say()

@@ -142,6 +142,10 @@ class Environments:
         finally:
             environment.users -= 1
 
+    def opening(self) -> asyncio.Lock:
+        """Held while something is opened on this event loop: runs that begin at once open it together."""
+        return self._kept.setdefault(asyncio.get_running_loop(), _Here()).opening
+
     def key(self) -> bytes:
         """What tokens are signed with: the user's key where other processes must read them."""
         return self._own_key if self.setup.journal is None else load_key()
@@ -199,7 +203,7 @@ class Environments:
         here = self._kept.setdefault(asyncio.get_running_loop(), _Here())
         found = here.kept.get(snapshot.key)
         if found is None:
-            async with here.opening:  # runs that begin at once open one together
+            async with here.opening:
                 found = here.kept.get(snapshot.key) or await self._opened(snapshot)
         found.users += 1
         here.kept.pop(snapshot.key, None)  # the last one of the dict is the last one used

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -97,15 +97,19 @@ async def call_tool(tool_name: str, /, *, hatchway_call: CallContext, **argument
 
 def code_tools(tools: Sequence[FunctionTool], *, per_call: bool) -> list[Tool]:
     """The tools as the code has them: each as a typed function, and all by `call_tool`."""
-    made = [code_tool(tool, per_call=per_call) for tool in tools]
+    made: list[Tool] = []
+    taken = {CALL_TOOL}
+    for tool in tools:
+        made.append(code_tool(tool, taken, per_call=per_call))
+        taken.add(made[-1].name)
     return [*made, Tool.from_function(call_tool)] if made else []
 
 
-def code_tool(tool: FunctionTool, *, per_call: bool = False) -> Tool:
-    """One tool as a typed function."""
+def code_tool(tool: FunctionTool, taken: Set[str] = frozenset(), *, per_call: bool = False) -> Tool:
+    """One tool as a typed function, under a name that is not taken."""
     asks = per_call and tool.approval_mode == "always_require"
     return Tool(
-        name=_code_name(tool.name),
+        name=_code_name(tool.name, taken),
         description=tool.description or "",
         parameters=tool.parameters(),
         returns=_returns(tool),
@@ -148,13 +152,15 @@ def _is_for_functions(middleware: Callable[..., Any]) -> bool:
     return name == FunctionInvocationContext.__name__
 
 
-def _code_name(name: str) -> str:
+def _code_name(name: str, taken: Set[str]) -> str:
     written = re.sub(r"\W", "_", name)
     try:
         check_name(written)
     except InvalidTool:
         written = f"tool_{written.strip('_')}"
-    return f"{written}_" if written == CALL_TOOL else written
+    while written in taken:
+        written += "_"
+    return written
 
 
 def _returns(tool: FunctionTool) -> dict[str, Any] | None:
@@ -169,5 +175,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Content):
         return value.text if value.type == "text" else value.to_dict()
     if isinstance(value, list | tuple) and any(isinstance(item, Content) for item in cast(list[Any], value)):
-        return [_plain(item) for item in cast(list[Any], value)]
+        items = [_plain(item) for item in cast(list[Any], value)]
+        return items[0] if len(items) == 1 and isinstance(items[0], str) else items  # what an MCP server mostly gives
     return cast(Any, value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from hatchway.adapters.agent_framework.contents import ResultForm
-from hatchway.adapters.agent_framework.registry import Snapshot, ToolInput
+from hatchway.adapters.agent_framework.forms import ToolInput
+from hatchway.adapters.agent_framework.registry import EXECUTE_CODE, Snapshot
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.grants import AllowedDomainInput, FileMountInput
 from hatchway.core.limits import Limits
@@ -43,6 +45,8 @@ class Options(TypedDict, total=False):
     """Of each action."""
     result_form: ResultForm
     """Contents side by side (`flat`), or inside one `code_interpreter_tool_result`."""
+    tool_name: str
+    """What the model calls it: two providers of one agent need two names."""
 
 
 DEFAULTS: Options = {
@@ -55,7 +59,10 @@ DEFAULTS: Options = {
     "journal": None,
     "limits": None,
     "result_form": "flat",
+    "tool_name": EXECUTE_CODE,
 }
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every model vendor takes."""
 
 
 def complete(options: Mapping[str, Any], owner: object) -> dict[str, Any]:
@@ -63,20 +70,29 @@ def complete(options: Mapping[str, Any], owner: object) -> dict[str, Any]:
 
     Raises:
         TypeError: An option there is not.
+        InvalidSetting: An option cannot have this value.
     """
     if unknown := sorted(set(options) - set(DEFAULTS)):
         raise TypeError(f"{type(owner).__name__} takes no {', '.join(unknown)}")
-    return {**DEFAULTS, **options}
+    given: dict[str, Any] = {**DEFAULTS, **options}
+    if given["limits"] is not None and not isinstance(given["limits"], Limits):
+        raise InvalidSetting(f"limits is a Limits, not {given['limits']!r:.80}", hint="limits=Limits(wall_seconds=30)")
+    if given["result_form"] not in get_args(ResultForm):
+        raise InvalidSetting(f"result_form is 'flat' or 'code_interpreter', not {given['result_form']!r:.80}")
+    if isinstance(given["journal"], bool | int | float | bytes):
+        raise InvalidSetting(f"journal is a path or a database URL, not {given['journal']!r:.80}")
+    if not isinstance(given["tool_name"], str) or not _TOOL_NAME.fullmatch(given["tool_name"]):
+        raise InvalidSetting(f"tool_name is letters, digits, - and _, not {given['tool_name']!r:.80}")
+    return given
 
 
 def spelled_out(init: F) -> F:
     """Show `**options` of a constructor as the keywords they are."""
     signature = inspect.signature(init)
     own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    told = {name: str(getattr(hint, "__forward_arg__", hint)) for name, hint in Options.__annotations__.items()}
     given = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Options.__annotations__[name]
-        )
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=told[name])
         for name, default in DEFAULTS.items()
     ]
     cast(Any, init).__signature__ = signature.replace(parameters=[*own, *given])

@@ -16,7 +16,6 @@ from typing import Any
 from agent_framework import AgentSession, Content
 
 from hatchway.adapters.agent_framework.nested import CALL_TOOL
-from hatchway.adapters.agent_framework.registry import EXECUTE_CODE
 from hatchway.adapters.pause_tokens import Pause, read_token, token_of
 from hatchway.adapters.written_decisions import jsonable, read, written
 from hatchway.core.calls import FunctionCall
@@ -37,10 +36,11 @@ class Pauses:
     Args:
         source_id: Where in a session's state they are.
         key: What tokens are signed with.
+        tool_name: What the model calls.
     """
 
-    def __init__(self, source_id: str, key: Callable[[], bytes]) -> None:
-        self._source_id, self._key = source_id, key
+    def __init__(self, source_id: str, key: Callable[[], bytes], tool_name: str) -> None:
+        self._source_id, self._key, self._tool_name = source_id, key, tool_name
         self._here: dict[str, dict[str, Any]] = {}
 
     def of(
@@ -65,7 +65,7 @@ class Pauses:
         token = token_of(paused, kind=f"{KIND} {occurrence}", key=self._key())
         told = {"run_id": paused.run_id, "token": token, "calls": [_told(call) for call in paused.pending]}
         self._entries(session)[occurrence] = told
-        call = Content.from_function_call(call_id=call_id, name=EXECUTE_CODE, arguments={"code": code})
+        call = Content.from_function_call(call_id=call_id, name=self._tool_name, arguments={"code": code})
         call.id = occurrence
         return Content.from_function_approval_request(
             id=occurrence, function_call=call, additional_properties={KEY: told}
@@ -92,8 +92,9 @@ class Pauses:
         return response
 
     def ended(self, occurrence: str, session: AgentSession | None) -> None:
-        """The action is over and waits no more."""
-        self._entries(session).pop(occurrence, None)
+        """The action is over and waits no more; a session in which none waits is left as it was."""
+        kept = self._here if session is None else session.state.get(self._source_id, {}).get("paused", {})
+        kept.pop(occurrence, None)
 
     def _entries(self, session: AgentSession | None) -> dict[str, dict[str, Any]]:
         if session is None:

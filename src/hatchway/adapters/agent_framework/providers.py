@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from agent_framework import AgentSession, Content, ContextProvider, FunctionTool, SessionContext
 
 from hatchway.adapters.agent_framework.contents import ResultForm
 from hatchway.adapters.agent_framework.environments import Environments, made_setup
+from hatchway.adapters.agent_framework.forms import ToolInput, ToolServer
 from hatchway.adapters.agent_framework.nested import processes
 from hatchway.adapters.agent_framework.options import ApprovalMode, Options, complete, effective_approval, spelled_out
 from hatchway.adapters.agent_framework.pauses import Answer, Pauses
-from hatchway.adapters.agent_framework.registry import Registry, ToolInput
+from hatchway.adapters.agent_framework.registry import EXECUTE_CODE, Registry
 from hatchway.adapters.agent_framework.tools import Approvals, CodeTool
 from hatchway.core.grants import AllowedDomain, AllowedDomainInput, FileMount, FileMountInput
 
@@ -36,19 +37,25 @@ class _Provider(ContextProvider):
         self.approval_mode: ApprovalMode = given["approval_mode"] or "never_require"
         self.workspace_root: str | Path | None = given["workspace_root"]
         self._registry = Registry(
-            given["tools"], given["file_mounts"] or (), given["allowed_domains"] or (), self.workspace_root
-        )
+            given["tools"], given["file_mounts"] or (), given["allowed_domains"] or (), self.workspace_root,
+            tool_name=given["tool_name"],
+        )  # fmt: skip
         self._environments = Environments(made_setup(self._sandbox, settings, given, type_check=type_check))
         self._form: ResultForm = given["result_form"]
-        self._pauses = Pauses(source_id, self._environments.key)
+        self._tool_name: str = given["tool_name"]
+        self._pauses = Pauses(source_id, self._environments.key, self._tool_name)
+        self._connected: list[ToolServer] = []
         effective_approval(self.approval_mode, self._registry.snapshot(), per_call=given["per_call_approval"])
 
     def add_tools(self, tools: ToolInput | Sequence[ToolInput]) -> None:
-        """Offer tools to the code; one of the same name is replaced. Runs under way keep what they have."""
+        """Offer tools to the code; one of the same name is replaced. Runs under way keep what they have.
+
+        An MCP server of the framework offers all of its tools; one that is not connected is, by the next run.
+        """
         self._registry.add_tools(tools)
 
-    def get_tools(self) -> list[FunctionTool]:
-        """The tools the code can call."""
+    def get_tools(self) -> list[FunctionTool | ToolServer]:
+        """The tools the code can call, and the servers whose tools it can."""
         return self._registry.tools()
 
     def remove_tool(self, name: str) -> None:
@@ -99,7 +106,10 @@ class _Provider(ContextProvider):
         Raises:
             SandboxUnavailable: There is no such sandbox here.
             InvalidSetting: The agent has middleware that calls inside the code would pass by.
+            InvalidTool: Two tools have one name.
         """
+        if servers := self._registry.servers():
+            await self._connect(servers)
         snapshot = self._registry.snapshot()
         setup = self._environments.setup
         tool = CodeTool(
@@ -109,9 +119,10 @@ class _Provider(ContextProvider):
             approval_mode=effective_approval(self.approval_mode, snapshot, per_call=setup.per_call),
             form=self._form,
             pauses=self._pauses,
+            tool_name=self._tool_name,
             middleware=processes(_middleware(agent, context)) if snapshot.tools else (),
         )
-        context.extend_instructions(self.source_id, GUIDANCE)
+        context.extend_instructions(self.source_id, GUIDANCE.replace(EXECUTE_CODE, self._tool_name))
         context.extend_tools(self.source_id, [tool])
         context.extend_middleware(self.source_id, Approvals())
 
@@ -131,9 +142,30 @@ class _Provider(ContextProvider):
         """
         return self._pauses.decide(request, answers, session)
 
+    async def __aenter__(self) -> Self:
+        """`async with` closes it at the end."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
     async def aclose(self) -> None:
-        """Close the sandboxes of this event loop; actions paused without a journal end. Legal twice."""
-        await self._environments.aclose()
+        """Close the sandboxes of this event loop; actions paused without a journal end. Legal twice.
+
+        Servers that were connected for a run are left.
+        """
+        try:
+            await self._environments.aclose()
+        finally:
+            while self._connected:
+                await self._connected.pop().close()
+
+    async def _connect(self, servers: Sequence[ToolServer]) -> None:
+        async with self._environments.opening():  # a server tells its tools some time after it is connected
+            for server in servers:
+                if not server.is_connected:
+                    await server.connect()
+                    self._connected.append(server)
 
 
 def _middleware(agent: Any, context: SessionContext) -> list[Any]:

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import Any
 
 from agent_framework import FunctionTool
 
-from hatchway.core.errors import InvalidTool
-from hatchway.core.grants import (
-    INPUT_ROOT,
-    AllowedDomain,
-    AllowedDomainInput,
-    FileMount,
-    FileMountInput,
-    as_allowed_domains,
-    as_file_mounts,
-)
+from hatchway.adapters.agent_framework.forms import ToolServer, as_domains, as_mounts, as_tools, domain_key
+from hatchway.core.errors import InvalidSetting, InvalidTool
+from hatchway.core.grants import INPUT_ROOT, AllowedDomain, FileMount, as_workspace
 
 EXECUTE_CODE = "execute_code"
-ToolInput = FunctionTool | Callable[..., Any]
-"""A tool of the framework, or a function to be made one."""
-_METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+"""What the model's tool is named, unless it is given another name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,50 +39,81 @@ class Snapshot:
 
 
 class Registry:
-    """Tools, mounts and domains by their keys; adding over a key replaces, removing a missing one raises KeyError."""
+    """Tools, mounts and domains by their keys; adding over a key replaces, removing a missing one raises KeyError.
+
+    Args:
+        tool_name: The model's own tool, which is never offered to the code.
+    """
 
     def __init__(
-        self, tools: Any = None, mounts: Any = (), domains: Any = (), workspace_root: str | Path | None = None
+        self,
+        tools: Any = None,
+        mounts: Any = (),
+        domains: Any = (),
+        workspace_root: str | Path | None = None,
+        *,
+        tool_name: str = EXECUTE_CODE,
     ) -> None:
         self._lock = threading.RLock()
-        self._tools: dict[str, FunctionTool] = {}
+        self._tools: dict[str, FunctionTool | ToolServer] = {}
         self._mounts: dict[str, FileMount] = {}
         self._domains: dict[str, AllowedDomain] = {}
-        self._workspace = as_file_mounts([(Path(workspace_root), str(INPUT_ROOT))]) if workspace_root else ()
+        root = as_workspace(workspace_root)
+        self._workspace = () if root is None else (FileMount(root, str(INPUT_ROOT)),)
+        self._tool_name = tool_name
         self._snapshot: Snapshot | None = None
         self.add_tools(tools if tools is not None else ())
         self.add_mounts(mounts)
         self.add_domains(domains)
 
     def snapshot(self) -> Snapshot:
-        """What holds now; the same object until something changes."""
+        """What holds now; the same object until something changes. Servers nobody connected have no tools.
+
+        Raises:
+            InvalidTool: Two tools have one name.
+        """
         with self._lock:
-            if self._snapshot is None:
+            tools = self._callable()
+            if self._snapshot is None or self._snapshot.tools != tools:
                 self._snapshot = Snapshot(
-                    tools=tuple(self._tools.values()),
+                    tools=tools,
                     mounts=(*self._workspace, *self._mounts.values()),
                     domains=tuple(self._domains.values()),
                 )
             return self._snapshot
 
+    def _callable(self) -> tuple[FunctionTool, ...]:
+        """The tools, and those of servers; a server may have others than the last time."""
+        found: dict[str, FunctionTool] = {}
+        for entry in self._tools.values():
+            for tool in entry.functions if isinstance(entry, ToolServer) else [entry]:
+                if tool.name in found:
+                    raise InvalidTool(f"two tools are named {tool.name!r}", hint="give the server a tool_name_prefix=")
+                found[tool.name] = tool
+        return tuple(tool for name, tool in found.items() if name != self._tool_name)
+
+    def servers(self) -> list[ToolServer]:
+        """The servers among the tools."""
+        with self._lock:
+            return [each for each in self._tools.values() if isinstance(each, ToolServer)]
+
     def add_tools(self, tools: Any) -> None:
         """Add tools, or replace those of the same name; the model's own tool is left out."""
-        made = [_function_tool(each) for each in _several(tools, lambda one: callable(one) or hasattr(one, "name"))]
-        self._put(self._tools, [(tool.name, tool) for tool in made if tool.name != EXECUTE_CODE])
+        self._put(self._tools, [(tool.name, tool) for tool in as_tools(tools) if tool.name != self._tool_name])
 
     def add_mounts(self, mounts: Any) -> None:
         """Add mounts, or replace those at the same path."""
-        made = as_file_mounts(cast(Iterable[FileMountInput], _several(mounts, _is_mount)))
+        made = as_mounts(mounts)
+        if self._workspace and any(mount.mount_path == str(INPUT_ROOT) for mount in made):
+            raise InvalidSetting(f"{INPUT_ROOT} is the workspace_root", hint="mount it below, or leave the root out")
         self._put(self._mounts, [(mount.mount_path, mount) for mount in made])
 
     def add_domains(self, domains: Any) -> None:
         """Add domains, or replace those of the same target."""
-        entries = cast(Iterable[AllowedDomainInput], _several(domains, _is_domain))
-        made = as_allowed_domains([_without_scheme(each) for each in entries])
-        self._put(self._domains, [(domain.target, domain) for domain in made])
+        self._put(self._domains, [(domain.target, domain) for domain in as_domains(domains)])
 
-    def tools(self) -> list[FunctionTool]:
-        """Every tool."""
+    def tools(self) -> list[FunctionTool | ToolServer]:
+        """Every tool, as it was given."""
         with self._lock:
             return list(self._tools.values())
 
@@ -117,7 +138,7 @@ class Registry:
 
     def remove_domain(self, domain: str) -> None:
         """Raises KeyError when there is none."""
-        self._drop(self._domains, as_allowed_domains([_without_scheme(domain)])[0].target)
+        self._drop(self._domains, domain_key(domain))
 
     def clear_tools(self) -> None:
         """Remove all tools."""
@@ -147,43 +168,5 @@ class Registry:
             self._snapshot = None
 
 
-def _function_tool(given: Any) -> FunctionTool:
-    if isinstance(given, FunctionTool):
-        return given
-    if callable(given) and getattr(given, "__name__", ""):
-        return FunctionTool(name=given.__name__, description=given.__doc__ or "", func=cast(Any, given))
-    raise InvalidTool(
-        f"{given!r:.80} is neither a FunctionTool nor a function: code cannot call it", hint="give it to the agent"
-    )
-
-
 def _signature(tool: FunctionTool) -> tuple[Any, ...]:
     return (id(tool), tool.name, tool.description, tool.approval_mode, json.dumps(tool.parameters(), sort_keys=True))
-
-
-def _several(given: Any, is_one: Callable[[Any], bool]) -> list[Any]:
-    return [given] if isinstance(given, str) or is_one(given) else list(given)
-
-
-def _is_mount(given: Any) -> bool:
-    return isinstance(given, tuple) and len(cast(Any, given)) == 2 and isinstance(given[1], str)
-
-
-def _is_domain(given: Any) -> bool:
-    if isinstance(given, AllowedDomain):
-        return True
-    if not isinstance(given, tuple) or len(cast(Any, given)) != 2 or not isinstance(given[0], str):
-        return False
-    methods: Any = cast(Any, given)[1]
-    return not isinstance(methods, str | tuple) or methods in _METHODS or isinstance(methods, list)
-
-
-def _without_scheme(entry: AllowedDomainInput) -> AllowedDomainInput:
-    target = entry if isinstance(entry, str) else entry[0]
-    host = urlsplit(target).netloc if "://" in target else target
-    return host if isinstance(entry, str) else AllowedDomain(host, _methods(entry))
-
-
-def _methods(entry: Any) -> Any:
-    methods = entry[1]
-    return (methods,) if isinstance(methods, str) else None if methods is None else tuple(methods)

@@ -23,7 +23,7 @@ from hatchway.adapters.agent_framework.options import ApprovalMode, Options, com
 from hatchway.adapters.agent_framework.pauses import Answer, Pauses, decisions_of
 from hatchway.adapters.agent_framework.registry import EXECUTE_CODE, Registry, Snapshot
 from hatchway.adapters.pause_tokens import Pause
-from hatchway.core.errors import ApprovalRequired, CheckpointRefused, HatchwayError, InvalidSetting
+from hatchway.core.errors import ApprovalRequired, CheckpointRefused, HatchwayError, InvalidSetting, InvalidTool
 from hatchway.core.results import ExecutionResult
 
 SCHEMA: dict[str, Any] = {
@@ -84,11 +84,12 @@ class CodeTool(FunctionTool):
         approval_mode: ApprovalMode,
         form: ResultForm,
         pauses: Pauses,
+        tool_name: str,
         middleware: Sequence[Process] = (),
     ) -> None:
         super().__init__(
-            name=EXECUTE_CODE,
-            description=description,
+            name=tool_name,
+            description=description.replace(f"`{EXECUTE_CODE}`", f"`{tool_name}`"),
             approval_mode=approval_mode,
             func=self._execute,
             input_model=SCHEMA,
@@ -147,7 +148,7 @@ class CodeTool(FunctionTool):
             session=ctx.session,
             kwargs={name: value for name, value in ctx.kwargs.items() if name != "session"},
             middleware=self._middleware,
-            parent=call_id or EXECUTE_CODE,
+            parent=call_id or self.name,
             per_call=self._environments.setup.per_call,
         )
 
@@ -182,9 +183,16 @@ class _Standing(CodeTool):
 
     def __init__(self, *, settings: Mapping[str, Any], type_check: bool, **options: Unpack[Options]) -> None:
         given = complete(options, self)
-        snapshot = Registry(
-            given["tools"], given["file_mounts"] or (), given["allowed_domains"] or (), given["workspace_root"]
-        ).snapshot()
+        registry = Registry(
+            given["tools"], given["file_mounts"] or (), given["allowed_domains"] or (), given["workspace_root"],
+            tool_name=given["tool_name"],
+        )  # fmt: skip
+        if unconnected := [server for server in registry.servers() if not server.is_connected]:
+            raise InvalidTool(
+                f"the server {unconnected[0].name!r} is not connected: its tools are not known",
+                hint="await server.connect() first, or take a provider, which does it",
+            )
+        snapshot = registry.snapshot()
         setup = made_setup(self._sandbox, settings, given, type_check=type_check)
         environments = Environments(setup)
         super().__init__(
@@ -193,7 +201,8 @@ class _Standing(CodeTool):
             description=environments.describe(snapshot).description,
             approval_mode=effective_approval(given["approval_mode"], snapshot, per_call=setup.per_call),
             form=given["result_form"],
-            pauses=Pauses(f"{self._sandbox}_execute_code", environments.key),
+            pauses=Pauses(f"{self._sandbox}_{given['tool_name']}", environments.key, given["tool_name"]),
+            tool_name=given["tool_name"],
         )
 
     @property
