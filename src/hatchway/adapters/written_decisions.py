@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from pydantic_core import from_json, to_json
@@ -31,6 +32,20 @@ def read(found: Any) -> Decision:
             return Deny(reason)
         case _:
             return Deny("the decision could not be read")
+
+
+def all_read(found: Any, calls: Iterable[str], unwritten: Decision) -> dict[str, Decision]:
+    """The decision about each call.
+
+    Args:
+        found: Decisions by call, as they were written; None where none were.
+        calls: The calls to decide.
+        unwritten: Of all of them, where none were written. Where some were, a call without one is denied.
+    """
+    if found is None:
+        return dict.fromkeys(calls, unwritten)
+    told = cast(dict[Any, Any], found) if isinstance(found, dict) else {}
+    return {call_id: read(told.get(call_id)) for call_id in calls}
 
 
 def jsonable(value: Any) -> Any:

@@ -11,13 +11,13 @@ request with a decision written beside it, by `decide`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from agent_framework import AgentSession, Content
 
 from hatchway.adapters.agent_framework.nested import CALL_TOOL
 from hatchway.adapters.pause_tokens import Pause, read_token, token_of
-from hatchway.adapters.written_decisions import jsonable, read, written
+from hatchway.adapters.written_decisions import all_read, jsonable, written
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Decision, Deny, as_decision
 from hatchway.core.errors import ApprovalRequired
@@ -43,20 +43,19 @@ class Pauses:
         self._source_id, self._key, self._tool_name = source_id, key, tool_name
         self._here: dict[str, dict[str, Any]] = {}
 
-    def of(
-        self, occurrence: str, session: AgentSession | None, approval: Content
-    ) -> tuple[Pause, Mapping[str, Any]] | None:
+    def of(self, occurrence: str, session: AgentSession | None, approval: Content) -> tuple[Pause, Any] | None:
         """The pause an approval is for, and the decisions written beside it; None when it is for none.
 
         Raises:
             CheckpointRefused: The token was altered, or is of another call.
         """
         kept = self._entries(session).get(occurrence, {})
-        told: Mapping[str, Any] = approval.additional_properties.get(KEY) or kept
+        brought: Any = approval.additional_properties.get(KEY)
+        told = cast(dict[str, Any], brought) if isinstance(brought, dict) and brought else kept
         if "token" not in told:
             return None
         pause = read_token(str(told["token"]), kind=f"{KIND} {occurrence}", key=self._key())
-        return pause, told.get("decisions") or kept.get("decisions") or {}
+        return pause, told.get("decisions", kept.get("decisions"))
 
     def request(
         self, paused: ApprovalRequired, *, call_id: str, occurrence: str, code: str, session: AgentSession | None
@@ -103,13 +102,10 @@ class Pauses:
         return state.setdefault("paused", {})
 
 
-def decisions_of(pause: Pause, told: Mapping[str, Any], pending: Sequence[FunctionCall]) -> dict[str, Decision]:
+def decisions_of(pause: Pause, told: Any, pending: Sequence[FunctionCall]) -> dict[str, Decision]:
     """What was decided about the calls that wait now; nothing about calls nobody was shown."""
-    return {
-        call.call_id: read(told[call.call_id]) if call.call_id in told else Allow()
-        for call in pending
-        if call.call_id in pause.calls
-    }
+    shown = [call.call_id for call in pending if call.call_id in pause.calls]
+    return all_read(told, shown, Allow())
 
 
 def _told(call: FunctionCall) -> dict[str, Any]:

@@ -167,7 +167,7 @@ class CodeTool(FunctionTool):
             self._environments.waits(paused.run_id, environment, serving.code)
             raise
 
-    async def _gone_on(self, environment: Environment, pause: Pause, told: Mapping[str, Any]) -> ExecutionResult:
+    async def _gone_on(self, environment: Environment, pause: Pause, told: Any) -> ExecutionResult:
         """Settle the calls of a pause and go on; what was settled already is not settled again."""
         try:
             return await self._environments.resume(environment, pause.run_id, {})  # it ended, or died on its way

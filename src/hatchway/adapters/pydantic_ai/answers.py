@@ -14,8 +14,8 @@ from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.mode.telling import failure_text
 
 
-def returned(result: ExecutionResult) -> ToolReturn[Any]:
-    """What the model gets: the output alone, or with what was printed; pictures and files beside it."""
+def returned(result: ExecutionResult, shown: Sequence[UserContent] = ()) -> ToolReturn[Any]:
+    """What the model gets: the output alone, or with what was printed; pictures, files and what tools showed beside."""
     value = _jsonable(result.output)
     printed = {"stdout": result.stdout, "stderr": result.stderr}
     parts = {name: text for name, text in printed.items() if text}
@@ -28,7 +28,7 @@ def returned(result: ExecutionResult) -> ToolReturn[Any]:
         parts = {"output": value, **parts}
     return ToolReturn(
         return_value=parts or value,
-        content=_contents([*result.images, *result.files]) or None,
+        content=[*shown, *_contents([*result.images, *result.files])] or None,
         metadata={"code_mode": {"tier": result.tier, "calls": result.usage.calls}},
     )
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
 from hatchway.adapters.pause_tokens import Pause, nonce_of, read_token, token_of
-from hatchway.adapters.written_decisions import jsonable, read, written
+from hatchway.adapters.written_decisions import all_read, jsonable, written
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, as_decision
-from hatchway.core.errors import ApprovalRequired, CheckpointRefused
+from hatchway.core.errors import ApprovalRequired
 
 KIND = "pydantic-ai"
 """Of our tokens."""
@@ -75,8 +76,14 @@ def code_mode_of(metadata: Any) -> dict[str, Any] | None:
 
 def asked_before(metadata: Any) -> dict[str, Any]:
     """What the tools had said when they asked, by call."""
-    told = code_mode_of(metadata) or {}
-    return {str(call["call_id"]): call.get("original_metadata") for call in told.get("calls", ())}
+    return {str(call.get("call_id")): call.get("original_metadata") for call in _calls(metadata)}
+
+
+def _calls(metadata: Any) -> list[dict[str, Any]]:
+    """The calls of a request, as far as what came back can be read."""
+    told: Any = (code_mode_of(metadata) or {}).get("calls")
+    listed = cast(list[Any], told) if isinstance(told, list) else []
+    return [cast(dict[str, Any], call) for call in listed if isinstance(call, dict)]
 
 
 def decisions_of(pause: Pause, metadata: Any, edited: Mapping[str, Any] | None) -> dict[str, Decision]:
@@ -88,15 +95,14 @@ def decisions_of(pause: Pause, metadata: Any, edited: Mapping[str, Any] | None) 
         edited: Arguments given in place of the call's own.
 
     Raises:
-        CheckpointRefused: Edited arguments for several calls at once.
+        UserError: Edited arguments for several calls at once.
     """
-    told: Mapping[str, Any] = (code_mode_of(metadata) or {}).get("decisions") or {}
     if edited is not None and len(pause.calls) != 1:
-        raise CheckpointRefused(
-            "arguments were given for several calls at once", hint="decide each: decided(requests, {call_id: Edit(…)})"
+        raise UserError(
+            "arguments were given for several calls at once: decide each, decided(requests, {call_id: Edit(…)})"
         )
     default = Allow() if edited is None else Edit(edited)
-    return {call_id: read(told[call_id]) if call_id in told else default for call_id in pause.calls}
+    return all_read((code_mode_of(metadata) or {}).get("decisions"), pause.calls, default)
 
 
 def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answer) -> DeferredToolResults:
@@ -133,7 +139,7 @@ def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answ
 def denied_inside(metadata: Mapping[str, Any], reason: str) -> dict[str, Any]:
     """Metadata that denies every call of a pause, so that the code learns of it and can go on."""
     told = code_mode_of(metadata) or {}
-    each = {str(call["call_id"]): written(Deny(reason)) for call in told.get("calls", ())}
+    each = {str(call.get("call_id")): written(Deny(reason)) for call in _calls(metadata)}
     return {**metadata, "code_mode": {**told, "decisions": each}}
 
 

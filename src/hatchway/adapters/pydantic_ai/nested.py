@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -18,8 +18,9 @@ from pydantic_ai.exceptions import (
     ToolFailed,
     ToolFailedError,
     ToolRetryError,
+    UsageLimitExceeded,
 )
-from pydantic_ai.messages import ToolCallPart, ToolReturn
+from pydantic_ai.messages import ToolCallPart, ToolReturn, UserContent
 from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
@@ -48,6 +49,11 @@ class Dispatch:
     """The id of the model's own call; ids of nested ones begin with it."""
     asked: dict[str, Any] = field(default_factory=dict[str, Any])
     """What a tool said when it asked to be approved, by call."""
+    shown: list[UserContent] = field(default_factory=list[UserContent])
+    """What tools showed to the model beside what they returned to the code."""
+    exceeded: UsageLimitExceeded | None = None
+    """Ends the run of the agent once the code is over, whatever the code made of it."""
+    under_way: int = 0
 
     async def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> Any:
         """What the tool returns.
@@ -55,8 +61,27 @@ class Dispatch:
         Raises:
             AskFirst: Somebody must approve it, and no handler did.
             ToolDenied: A handler said no.
-            ToolError: The tool failed, or refused its arguments.
+            ToolError: The tool failed, refused its arguments, or is one call more than the run may make.
         """
+        self.under_way += 1
+        try:
+            self._check_limit()
+            return await self._handled(name, arguments, context)
+        except UsageLimitExceeded as e:  # ours, or of an agent that is asked by the tool and counts with this run
+            self.exceeded = e
+            raise ToolError(str(e)) from e
+        finally:
+            self.under_way -= 1
+
+    def _check_limit(self) -> None:
+        """The framework counts a call when it is done, and checks those of the model only."""
+        ctx = self.manager.ctx
+        if ctx is None or ctx.usage_limits is None or ctx.usage_limits.tool_calls_limit is None:
+            return
+        after = replace(ctx.usage, tool_calls=ctx.usage.tool_calls + self.under_way + 1)  # and the code's own
+        ctx.usage_limits.check_before_tool_call(after)
+
+    async def _handled(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> Any:
         part = ToolCallPart(name, dict(arguments), tool_call_id=f"{self.parent}__{context.call_id}")
         said = self.asked.get(context.call_id)
         try:
@@ -80,7 +105,11 @@ class Dispatch:
             raise ToolError(f"{name}(): {_problems(e)}") from e
         if isinstance(result, Denied):
             raise ToolDenied(result.message)
-        return result.return_value if isinstance(result, ToolReturn) else result
+        if not isinstance(result, ToolReturn):
+            return result
+        told = cast(ToolReturn[Any], result)
+        self.shown += [told.content] if isinstance(told.content, str) else told.content or ()
+        return told.return_value
 
 
 async def call_nested(name: str, /, *, hatchway_call: CallContext, **arguments: Any) -> Any:

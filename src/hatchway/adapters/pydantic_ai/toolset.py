@@ -105,11 +105,15 @@ class CodeModeToolset(CodeModeSettings, WrapperToolset[AgentDepsT]):
             else:
                 result = await self._go_on(pause, metadata, tool_args, ctx, tool.opened)
         except ApprovalRequired as paused:
+            if dispatch.exceeded is not None:
+                raise dispatch.exceeded from None
             self.desk.waits(paused.run_id, tool.opened, str(self._model_args(ctx).get("code", "")))
             raise AskPerson(self._metadata(paused, dispatch)) from None
         except HatchwayError as e:
-            raise failed(e) from e
-        return returned(result)
+            raise dispatch.exceeded or failed(e) from e
+        if dispatch.exceeded is not None:
+            raise dispatch.exceeded
+        return returned(result, dispatch.shown)
 
     def _metadata(self, paused: ApprovalRequired, dispatch: Dispatch) -> dict[str, Any]:
         assert self.desk is not None
