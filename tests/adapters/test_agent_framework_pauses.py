@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_framework import Agent, AgentSession, Content, FunctionTool, Message
+from agent_framework import Agent, AgentSession, Content, FunctionTool, Message, WorkflowBuilder
 
 from hatchway import Allow, Deny
 from hatchway.adapters.agent_framework import MontyCodeActProvider, MontyExecuteCodeTool
@@ -211,3 +211,51 @@ async def test_tool_that_stands_alone_needs_its_middleware_to_ask_per_call(tools
     assert client.saw[0].result == DONE
     assert did == ["look x", "wipe /p"]
     await tool.aclose()
+
+
+@pytest.mark.parametrize(
+    ("rubbish", "ends"),
+    [
+        ({"calls": "rubbish"}, DONE),
+        ({"decisions": [1]}, "the decision could not be read"),
+        ({"decisions": {}}, "the decision could not be read"),
+        ({"decisions": {"another": {"kind": "allow"}}}, "the decision could not be read"),
+        ("no object", DONE),  # what is in the session's state counts
+    ],
+)
+async def test_approval_that_was_mangled_allows_nothing(
+    tools: list[Any], did: list[str], rubbish: Any, ends: str
+) -> None:
+    wait = await paused(tools)
+    response = wait.request.to_function_approval_response(approved=True)
+    told = {**wait.request.additional_properties["hatchway"], **rubbish} if isinstance(rubbish, dict) else rubbish
+    response.additional_properties = {"hatchway": told}
+    saw, _ = await wait.answered(response)
+    assert ends in saw
+    assert did == (["look x", "wipe /p"] if ends == DONE else ["look x"])
+    await wait.provider.aclose()
+
+
+async def test_streamed_run_pauses_and_goes_on(tools: list[Any], did: list[str]) -> None:
+    provider = MontyCodeActProvider(tools=tools, per_call_approval=True)
+    agent = Agent(client=Scripted("[look('x'), wipe('/p')]"), context_providers=[provider])
+    session = agent.create_session()
+    first = agent.run("go", session=session, stream=True)
+    kinds = [content.type async for update in first for content in update.contents]
+    assert kinds == ["function_call", "function_approval_request"]
+    [request] = (await first.get_final_response()).user_input_requests
+    second = agent.run(provider.decide(request, True, session=session), session=session, stream=True)
+    assert [content.type async for update in second for content in update.contents] == ["function_result", "text"]
+    assert did == ["look x", "wipe /p"]
+    await provider.aclose()
+
+
+async def test_workflow_asks_for_a_paused_action_and_goes_on(tools: list[Any], did: list[str]) -> None:
+    provider = MontyCodeActProvider(tools=tools, per_call_approval=True)
+    client = Scripted("try:\n    wipe('/p')\nexcept RuntimeError as e:\n    told = str(e)\ntold")
+    workflow = WorkflowBuilder(start_executor=Agent(client=client, name="coder", context_providers=[provider])).build()
+    [asked] = (await workflow.run("go")).get_request_info_events()
+    await workflow.run(responses={asked.request_id: provider.decide(asked.data, Deny("not in a workflow"))})
+    assert client.saw[0].result == "ToolDenied: not in a workflow"
+    assert did == []
+    await provider.aclose()

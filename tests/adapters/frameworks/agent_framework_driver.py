@@ -12,10 +12,12 @@ from agent_framework import (
     AgentSession,
     BaseChatClient,
     ChatResponse,
+    ChatResponseUpdate,
     Content,
     FunctionInvocationLayer,
     FunctionTool,
     Message,
+    ResponseStream,
 )
 
 from hatchway import Deny, Edit
@@ -36,14 +38,19 @@ class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):
 
     def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> Any:
         async def say() -> ChatResponse:
-            done = [c for m in messages for c in m.contents if c.type == "function_result"]
-            if done:
-                self.saw = done
-                return ChatResponse(messages=Message(role="assistant", contents=["done"]))
-            call = Content.from_function_call(call_id="call-1", name=self.name, arguments={"code": self.code})
-            return ChatResponse(messages=Message(role="assistant", contents=[call]))
+            return ChatResponse(messages=Message(role="assistant", contents=[self._said(messages)]))
 
-        return say()
+        async def stream_it() -> Any:
+            yield ChatResponseUpdate(role="assistant", contents=[self._said(messages)])
+
+        return ResponseStream(stream_it(), finalizer=ChatResponse.from_updates) if stream else say()
+
+    def _said(self, messages: Any) -> Content:
+        done = [c for m in messages for c in m.contents if c.type == "function_result"]
+        if done:
+            self.saw = done
+            return Content.from_text("done")
+        return Content.from_function_call(call_id="call-1", name=self.name, arguments={"code": self.code})
 
 
 def _provider(sandbox: Any, settings: dict[str, Any]) -> Any:
