@@ -414,8 +414,12 @@ async def test_environments_are_reused_and_the_oldest_is_closed() -> None:
     for n in range(MOST + 3):
         provider.add_tools(FunctionTool(name="number", description=f"Number {n}.", func=add))
         _, tool = await prepared(provider)
+        used: set[Any] = set()
         for _ in range(2):
             await tool.invoke(arguments={"code": "1"})
+            [here] = provider._environments._kept.values()
+            used.add(list(here.kept.values())[-1])
+        assert len(used) == 1
     [here] = provider._environments._kept.values()
     assert len(here.kept) == MOST
     await provider.aclose()

@@ -1,10 +1,12 @@
 """A tool that finds out on its own that somebody must allow the call."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hatchway import Allow, ApprovalRequired, CallContext, CodeMode, Deny, Edit
+from hatchway import Allow, ApprovalRequired, CallContext, CodeMode, Deny, Edit, InDoubt, NotRun
 from hatchway.core.decisions import AskFirst
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +73,43 @@ async def test_tool_that_asks_again_is_refused() -> None:
     async with CodeMode("monty", tools=[stubborn], approve=lambda call: True) as mode:
         result = await mode.run("try:\n    stubborn()\nexcept RuntimeError as e:\n    told = str(e)\ntold")
     assert result.output == "ToolError: the tool stubborn was allowed to run and asks once more"
+
+
+@pytest.mark.parametrize("was_allowed", [True, False])
+async def test_call_that_was_cut_short_is_asked_about_again_unless_it_was_allowed(
+    was_allowed: bool, tmp_path: Path
+) -> None:
+    started, is_stuck = asyncio.Event(), True
+
+    async def slow_pay(euros: int, call: CallContext) -> str:
+        if is_stuck and call.approved == was_allowed:
+            started.set()
+            await asyncio.Event().wait()
+        return pay(euros, call)
+
+    async def cut_short(driving: Any) -> None:
+        task = asyncio.create_task(driving)
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    async with CodeMode("process", tools=[slow_pay], journal=tmp_path / "journal.db") as mode:
+        if was_allowed:
+            with pytest.raises(ApprovalRequired) as paused:
+                await mode.run("await slow_pay(50)")
+            await cut_short(mode.resume(paused.value.run_id, {paused.value.pending[0].call_id: True}))
+        else:
+            await cut_short(mode.run("await slow_pay(50)"))
+        is_stuck = False
+        [run] = mode.journal.runs()
+        with pytest.raises(InDoubt) as doubt:
+            await mode.resume(run.run_id)
+        [call] = doubt.value.calls
+        if not was_allowed:
+            with pytest.raises(ApprovalRequired):
+                await mode.resume(run.run_id, {call.call_id: NotRun()})
+            assert DID == []
+        settled = NotRun() if was_allowed else True
+        assert (await mode.resume(run.run_id, {call.call_id: settled})).output == "paid 50"
+    assert DID == [50]

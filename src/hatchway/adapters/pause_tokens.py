@@ -11,7 +11,8 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hatchway.core.errors import ApprovalRequired, CheckpointRefused
+from hatchway.core.calls import FunctionCall
+from hatchway.core.errors import ApprovalRequired, CheckpointRefused, InDoubt
 from hatchway.core.signing import seal, unseal
 
 if TYPE_CHECKING:
@@ -32,24 +33,36 @@ class Pause:
     """Stands for this pause and no other of the run."""
     calls: tuple[str, ...]
     """The ids of the calls that wait."""
+    in_doubt: bool = False
+    """Whether they wait because nobody knows if they ran."""
 
 
-def nonce_of(paused: ApprovalRequired) -> str:
+Stop = ApprovalRequired | InDoubt
+"""Where an action stands: at calls somebody must allow, or at calls of which nobody knows whether they ran."""
+
+
+def waiting_in(stop: Stop) -> tuple[FunctionCall, ...]:
+    """The calls an action stands at."""
+    return stop.pending if isinstance(stop, ApprovalRequired) else stop.calls
+
+
+def nonce_of(stop: Stop) -> str:
     """What tells this pause from every other: the calls that wait in it, each of which is decided once."""
-    ids = [call.call_id for call in paused.pending]
-    return hashlib.sha256(json.dumps([paused.run_id, *sorted(ids)]).encode()).hexdigest()[:32]
+    ids = sorted(call.call_id for call in waiting_in(stop))
+    doubt = ["in doubt"] if isinstance(stop, InDoubt) else []  # of a call that was allowed before
+    return hashlib.sha256(json.dumps([stop.run_id, *doubt, *ids]).encode()).hexdigest()[:32]
 
 
-def token_of(paused: ApprovalRequired, *, kind: str, key: bytes) -> str:
+def token_of(stop: Stop, *, kind: str, key: bytes) -> str:
     """The token of a pause.
 
     Args:
-        paused: Where the action stands.
+        stop: Where the action stands.
         kind: The adapter it is for.
         key: Signs it.
     """
-    calls = [call.call_id for call in paused.pending]
-    payload = {"run_id": paused.run_id, "nonce": nonce_of(paused), "calls": calls}
+    calls = [call.call_id for call in waiting_in(stop)]
+    payload = {"run_id": stop.run_id, "nonce": nonce_of(stop), "calls": calls, "in_doubt": isinstance(stop, InDoubt)}
     return b64encode(seal(json.dumps(payload).encode(), {"kind": kind}, key=key)).decode()
 
 
@@ -65,7 +78,12 @@ def read_token(token: str, *, kind: str, key: bytes) -> Pause:
         raise CheckpointRefused("it is not base64") from e
     payload, _ = unseal(sealed, {"kind": kind}, key=key)
     told = json.loads(payload)
-    return Pause(run_id=told["run_id"], nonce=told["nonce"], calls=tuple(told["calls"]))
+    return Pause(
+        run_id=told["run_id"],
+        nonce=told["nonce"],
+        calls=tuple(told["calls"]),
+        in_doubt=told.get("in_doubt", False),
+    )
 
 
 def is_unended(journal: Journal, code: str) -> bool:

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
-from hatchway.core.decisions import Allow, Decision, Deny, Edit
+from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement
 
 
-def written(decision: Decision) -> dict[str, Any]:
+def written(decision: Settlement) -> dict[str, Any]:
     """The decision in JSON types."""
     match decision:
         case Allow():
@@ -19,9 +19,13 @@ def written(decision: Decision) -> dict[str, Any]:
             return {"kind": "edit", "args": jsonable(dict(args))}
         case Deny(reason=reason):
             return {"kind": "deny", "reason": reason}
+        case Ran(value=value):
+            return {"kind": "ran", "value": jsonable(value)}
+        case NotRun():
+            return {"kind": "not_run"}
 
 
-def read(found: Any) -> Decision:
+def read(found: Any) -> Settlement:
     """The decision that was written; one that cannot be read is a denial."""
     match found:
         case {"kind": "allow"}:
@@ -30,11 +34,15 @@ def read(found: Any) -> Decision:
             return Edit(cast(dict[str, Any], args))
         case {"kind": "deny", "reason": str(reason)}:
             return Deny(reason)
+        case {"kind": "ran"}:
+            return Ran(cast(dict[str, Any], found).get("value"))
+        case {"kind": "not_run"}:
+            return NotRun()
         case _:
             return Deny("the decision could not be read")
 
 
-def all_read(found: Any, calls: Iterable[str], unwritten: Decision) -> dict[str, Decision]:
+def all_read(found: Any, calls: Iterable[str], unwritten: Settlement) -> dict[str, Settlement]:
     """The decision about each call.
 
     Args:

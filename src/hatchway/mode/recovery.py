@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hatchway.core.decisions import Deny, Edit, NotRun, Ran, Settlement
+from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement
 from hatchway.core.errors import ApprovalRequired, CheckpointRefused, InDoubt, ToolError
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, told_error
 from hatchway.journal.entries import RunHead
@@ -125,7 +125,8 @@ def held_calls(history: History, passage: Passage, came: Mapping[str, Any]) -> d
             raise CheckpointRefused(f"call {call_id} fits its tool no more: {e.message}") from e
         if call.digest and call.digest != shown and not call.is_hidden:
             raise CheckpointRefused(f"the arguments of call {call_id} are not what was shown")
-        held[call_id] = Held(admitted, admitted.digest(), is_edited=call.edit is not None)
+        is_allowed = isinstance(call.decision, Allow | Edit) and call.by in ("person", "callback")
+        held[call_id] = Held(admitted, admitted.digest(), is_edited=call.edit is not None, is_allowed=is_allowed)
     return held
 
 

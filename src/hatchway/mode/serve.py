@@ -36,6 +36,8 @@ class Held:
     digest: str
     is_edited: bool = False
     """It runs with arguments a person gave; only where that was decided before a crash."""
+    is_allowed: bool = False
+    """Somebody allowed it before a crash: a tool that asks first need not ask again."""
 
 
 class CallServer:
@@ -109,7 +111,7 @@ class CallServer:
             case Ran(value=value):
                 return await self._answer(admitted.call, value, seconds=0.0)
             case NotRun():
-                return await self._run(admitted, is_edited=held.is_edited)
+                return await self._run(admitted, is_edited=held.is_edited, is_approved=held.is_allowed)
             case Allow() | Deny() | Edit():
                 pass
         try:

@@ -20,7 +20,7 @@ from agent_framework import (
     ResponseStream,
 )
 
-from hatchway import Deny, Edit
+from hatchway import Deny, Edit, NotRun, Ran
 from hatchway.adapters.agent_framework import ContainerCodeActProvider, JailCodeActProvider, MontyCodeActProvider
 from hatchway.adapters.agent_framework.environments import Environments
 
@@ -74,9 +74,10 @@ def _renamed(setup: Any) -> Any:
 def _told(client: Scripted, response: Any, session: AgentSession) -> dict[str, Any]:
     if requests := response.user_input_requests:
         [request] = requests
-        calls = request.additional_properties["hatchway"]["calls"]
+        told = request.additional_properties["hatchway"]
         state = {"session": session.to_dict(), "request": request.to_dict()}
-        return {"waiting": [(c["tool_name"], c["arguments"]) for c in calls], "state": state, "saw": None}
+        waiting = [(call["tool_name"], call["arguments"]) for call in told["calls"]]
+        return {"waiting": waiting, "in_doubt": told["in_doubt"], "state": state, "saw": None}
     [result] = client.saw
     items = result.items or []
     failed = any(item.type == "error" for item in items)
@@ -98,7 +99,12 @@ async def go_on(sandbox: Any, code: str, state: dict[str, Any], answer: str, **s
     client, provider = Scripted(code), _provider(sandbox, settings)
     agent = Agent(client=client, context_providers=[provider])
     session, request = AgentSession.from_dict(state["session"]), Content.from_dict(state["request"])
-    answers: dict[str, Any] = {"allow": True, "deny": Deny("not today"), "edit": Edit({"path": "/other"})}
+    answers: dict[str, Any] = {
+        "deny": Deny("not today"),
+        "edit": Edit({"path": "/other"}),
+        "ran": Ran("was wiped"),
+        "not_run": NotRun(),
+    }
     if answer == "allow":
         response = request.to_function_approval_response(approved=True)
     else:

@@ -1,9 +1,12 @@
 """The tools of the table, as plain functions; each leaves a line in a file, which a second process sees too."""
 
 import os
+import signal
 from pathlib import Path
 
 LOG = "HATCHWAY_TEST_EFFECTS"
+DIES = "HATCHWAY_TEST_DIES"
+"""Set where the process is killed in the middle of the approved call."""
 
 
 def _note(line: str) -> None:
@@ -37,4 +40,6 @@ def boom() -> str:
 async def wipe(path: str) -> str:
     """Delete something, once somebody agrees."""
     _note(f"wipe {path}")
+    if os.environ.get(DIES):
+        os.kill(os.getpid(), signal.SIGKILL)
     return f"wiped {path}"

@@ -12,7 +12,8 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPa
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, Tool, ToolApproved, ToolDenied
 
-from hatchway.adapters.pydantic_ai import CodeModeCapability
+from hatchway import NotRun, Ran
+from hatchway.adapters.pydantic_ai import CodeModeCapability, decided
 
 TOOLS = runpy.run_path(str(Path(__file__).parent / "effects.py"))
 
@@ -40,8 +41,9 @@ def _told(result: Any) -> dict[str, Any]:
         [call] = result.output.approvals
         metadata = result.output.metadata[call.tool_call_id]
         state = {"messages": json.loads(result.all_messages_json()), "metadata": result.output.metadata}
-        waiting = [(each["tool_name"], each["tool_args"]) for each in metadata["code_mode"]["calls"]]
-        return {"waiting": waiting, "state": state, "saw": None}
+        told = metadata["code_mode"]
+        waiting = [(each["tool_name"], each["tool_args"]) for each in told["calls"]]
+        return {"waiting": waiting, "in_doubt": told["in_doubt"], "state": state, "saw": None}
     [part] = [part for m in result.all_messages() for part in m.parts if isinstance(part, ToolReturnPart)]
     pictures = [c for m in result.all_messages() for p in m.parts for c in getattr(p, "content", ()) or ()]
     files = [each.identifier for each in pictures if hasattr(each, "media_type")]
@@ -64,7 +66,12 @@ async def go_on(sandbox: Any, code: str, state: dict[str, Any], answer: str, **s
         "deny": ToolDenied("not today"),
         "edit": ToolApproved(override_args={"path": "/other"}),
     }
-    results = DeferredToolResults(approvals={"call-1": answers[answer]}, metadata=state["metadata"])
+    settled: dict[str, Any] = {"ran": Ran("was wiped"), "not_run": NotRun()}
+    if answer in settled:
+        call = ToolCallPart("execute_code", {"code": code}, tool_call_id="call-1")
+        results = decided(DeferredToolRequests(approvals=[call], metadata=state["metadata"]), settled[answer])
+    else:
+        results = DeferredToolResults(approvals={"call-1": answers[answer]}, metadata=state["metadata"])
     history = ModelMessagesTypeAdapter.validate_python(state["messages"])
     try:
         return _told(await agent.run(message_history=history, deferred_tool_results=results))

@@ -3,6 +3,7 @@
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -55,14 +56,15 @@ def effects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return runpy.run_path(str(HERE / "effects.py"))["effects"]
 
 
-def elsewhere(framework: dict[str, Any], **given: Any) -> dict[str, Any]:
-    """Go on in a process of its own."""
+def elsewhere(framework: dict[str, Any], *, dies: bool = False, **given: Any) -> dict[str, Any]:
+    """Go on in a process of its own, which may be killed in the middle of the approved call."""
     done = subprocess.run(
         [sys.executable, str(framework["path"])],
-        input=json.dumps(given), capture_output=True, text=True, env=os.environ, timeout=100, check=False,
+        input=json.dumps(given), capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, **({"HATCHWAY_TEST_DIES": "1"} if dies else {})},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == (-signal.SIGKILL if dies else 0), done.stderr
+    return {} if dies else json.loads(done.stdout.splitlines()[-1])
 
 
 async def test_plain(framework: dict[str, Any], sandbox: str) -> None:
@@ -179,3 +181,29 @@ async def test_parallel_calls_wait_together(
     end = await framework["go_on"](**given, answer="allow")
     assert json.loads(end["saw"]) == ["wiped /a", "value of x", "wiped /b"]
     assert sorted(effects()) == ["read x", "wipe /a", "wipe /b"]
+
+
+@pytest.mark.parametrize(
+    ("settled", "gave", "did"),
+    [
+        ("ran", "was wiped", ["read x", "wipe /p7", "read y"]),
+        ("not_run", "wiped /p7", ["read x", "wipe /p7", "wipe /p7", "read y"]),
+    ],
+)
+async def test_death_inside_an_approved_call(
+    framework: dict[str, Any], sandbox: str, settled: str, gave: str, did: list[str], tmp_path: Path, effects: Any
+) -> None:
+    """Nobody knows whether it ran: a person looks, and says so. An approval alone never runs it a second time."""
+    journal = str(tmp_path / "journal.db")
+    paused = await framework["act"](sandbox, ASKING, journal=journal)
+    assert not paused["in_doubt"]
+    given = {"sandbox": sandbox, "code": ASKING, "journal": journal}
+    elsewhere(framework, dies=True, **given, state=paused["state"], answer="allow")
+    assert effects() == ["read x", "wipe /p7"]
+    doubtful = await framework["go_on"](**given, state=paused["state"], answer="allow")
+    assert doubtful["in_doubt"]
+    assert doubtful["waiting"] == [("wipe", {"path": "/p7"})]
+    assert effects() == ["read x", "wipe /p7"]
+    end = await framework["go_on"](**given, state=json.loads(json.dumps(doubtful["state"])), answer=settled)
+    assert json.loads(end["saw"]) == ["value of x", gave, "value of y"]
+    assert effects() == did

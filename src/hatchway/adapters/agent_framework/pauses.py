@@ -10,19 +10,19 @@ request with a decision written beside it, by `decide`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from agent_framework import AgentSession, Content
 
 from hatchway.adapters.agent_framework.nested import CALL_TOOL
-from hatchway.adapters.pause_tokens import Pause, read_token, token_of
+from hatchway.adapters.pause_tokens import Pause, Stop, read_token, token_of, waiting_in
 from hatchway.adapters.written_decisions import all_read, jsonable, written
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Allow, Decision, Deny, as_decision
-from hatchway.core.errors import ApprovalRequired
+from hatchway.core.decisions import Allow, Deny, NotRun, Ran, Settlement, as_settlement
+from hatchway.core.errors import InDoubt
 
-Answer = bool | Decision
+Answer = bool | Settlement
 """What may be said of a call inside the code."""
 KEY = "hatchway"
 """Where a request and its approval hold what we say of them, in `additional_properties`."""
@@ -57,12 +57,11 @@ class Pauses:
         pause = read_token(str(told["token"]), kind=f"{KIND} {occurrence}", key=self._key())
         return pause, told.get("decisions", kept.get("decisions"))
 
-    def request(
-        self, paused: ApprovalRequired, *, call_id: str, occurrence: str, code: str, session: AgentSession | None
-    ) -> Content:
+    def request(self, stop: Stop, *, call_id: str, occurrence: str, code: str, session: AgentSession | None) -> Content:
         """Keep the pause; gives the request for it, which carries the model's own call and names those inside."""
-        token = token_of(paused, kind=f"{KIND} {occurrence}", key=self._key())
-        told = {"run_id": paused.run_id, "token": token, "calls": [_told(call) for call in paused.pending]}
+        token = token_of(stop, kind=f"{KIND} {occurrence}", key=self._key())
+        calls = [_told(call) for call in waiting_in(stop)]
+        told = {"run_id": stop.run_id, "token": token, "calls": calls, "in_doubt": isinstance(stop, InDoubt)}
         self._entries(session)[occurrence] = told
         call = Content.from_function_call(call_id=call_id, name=self._tool_name, arguments={"code": code})
         call.id = occurrence
@@ -82,7 +81,7 @@ class Pauses:
         if strangers := set(each) - set(known):
             raise KeyError(f"no such call waits: {', '.join(sorted(strangers))}")
         unsaid = Deny("nobody approved it")
-        decisions = {k: written(as_decision(each[k]) if k in each else unsaid) for k in known}
+        decisions = {k: written(as_settlement(each[k]) if k in each else unsaid) for k in known}
         entry = self._entries(session).get(str(request.id), {})
         if entry.get("token") == told["token"]:
             entry["decisions"] = decisions
@@ -102,10 +101,19 @@ class Pauses:
         return state.setdefault("paused", {})
 
 
-def decisions_of(pause: Pause, told: Any, pending: Sequence[FunctionCall]) -> dict[str, Decision]:
-    """What was decided about the calls that wait now; nothing about calls nobody was shown."""
-    shown = [call.call_id for call in pending if call.call_id in pause.calls]
-    return all_read(told, shown, Allow())
+def decisions_of(pause: Pause, told: Any, stop: Stop) -> dict[str, Settlement]:
+    """What was decided about the calls that wait now; nothing about calls nobody was shown.
+
+    Raises:
+        ApprovalRequired, InDoubt: The action stands elsewhere, or a plain yes or no was said to calls in doubt: the
+            person is asked again.
+    """
+    shown = [call.call_id for call in waiting_in(stop) if call.call_id in pause.calls]
+    decisions = all_read(told, shown, Allow())
+    settles = all(isinstance(each, Ran | NotRun) for each in decisions.values())
+    if pause.in_doubt != isinstance(stop, InDoubt) or (pause.in_doubt and not settles):
+        raise stop
+    return decisions
 
 
 def _told(call: FunctionCall) -> dict[str, Any]:

@@ -134,7 +134,8 @@ class _Provider(ContextProvider):
         Args:
             request: One of `response.user_input_requests`.
             answers: One answer for all calls in it, or one per `call_id`: `True`, `False`, `Allow()`, `Deny(reason)`,
-                `Edit(args)`. What has no answer is denied. The code goes on and learns of each.
+                `Edit(args)`; of calls in doubt `Ran(value)` or `NotRun()`. What has no answer is denied. The code goes
+                on and learns of each.
             session: The session of the run.
 
         Raises:

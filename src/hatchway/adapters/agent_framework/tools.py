@@ -23,7 +23,14 @@ from hatchway.adapters.agent_framework.options import ApprovalMode, Options, com
 from hatchway.adapters.agent_framework.pauses import Answer, Pauses, decisions_of
 from hatchway.adapters.agent_framework.registry import EXECUTE_CODE, Registry, Snapshot
 from hatchway.adapters.pause_tokens import Pause
-from hatchway.core.errors import ApprovalRequired, CheckpointRefused, HatchwayError, InvalidSetting, InvalidTool
+from hatchway.core.errors import (
+    ApprovalRequired,
+    CheckpointRefused,
+    HatchwayError,
+    InDoubt,
+    InvalidSetting,
+    InvalidTool,
+)
 from hatchway.core.results import ExecutionResult
 
 SCHEMA: dict[str, Any] = {
@@ -130,9 +137,9 @@ class CodeTool(FunctionTool):
             async with self._environments.use(self._snapshot) as environment:
                 self._dispatch(environment, serving.call_id, ctx).use()
                 result = await self._run(environment, serving)
-        except ApprovalRequired as paused:
+        except (ApprovalRequired, InDoubt) as stop:
             invocation.request = self._pauses.request(
-                paused, call_id=serving.call_id, occurrence=serving.occurrence, code=code, session=ctx.session
+                stop, call_id=serving.call_id, occurrence=serving.occurrence, code=code, session=ctx.session
             )
             return []
         except HatchwayError as e:
@@ -163,16 +170,16 @@ class CodeTool(FunctionTool):
                         hint="hand on what request.to_function_approval_response() or decide() gave, as it is",
                     )
             return await (environment.mode.run(serving.code) if found is None else self._gone_on(environment, *found))
-        except ApprovalRequired as paused:
-            self._environments.waits(paused.run_id, environment, serving.code)
+        except (ApprovalRequired, InDoubt) as stop:
+            self._environments.waits(stop.run_id, environment, serving.code)
             raise
 
     async def _gone_on(self, environment: Environment, pause: Pause, told: Any) -> ExecutionResult:
         """Settle the calls of a pause and go on; what was settled already is not settled again."""
         try:
             return await self._environments.resume(environment, pause.run_id, {})  # it ended, or died on its way
-        except ApprovalRequired as paused:
-            decisions = decisions_of(pause, told, paused.pending)
+        except (ApprovalRequired, InDoubt) as stop:
+            decisions = decisions_of(pause, told, stop)
         return await self._environments.resume(environment, pause.run_id, decisions)
 
 

@@ -13,22 +13,22 @@ from typing import Any, cast
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
-from hatchway.adapters.pause_tokens import Pause, nonce_of, read_token, token_of
+from hatchway.adapters.pause_tokens import Pause, Stop, nonce_of, read_token, token_of, waiting_in
 from hatchway.adapters.written_decisions import all_read, jsonable, written
-from hatchway.core.decisions import Allow, Decision, Deny, Edit, as_decision
-from hatchway.core.errors import ApprovalRequired
+from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement, as_settlement
+from hatchway.core.errors import InDoubt
 
 KIND = "pydantic-ai"
 """Of our tokens."""
-Answer = bool | Decision
+Answer = bool | Settlement
 """What may be said of a call inside the code."""
 
 
-def request_metadata(paused: ApprovalRequired, asked: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
+def request_metadata(stop: Stop, asked: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
     """What the framework shows and stores with the request.
 
     Args:
-        paused: Where the action stands.
+        stop: Where the action stands.
         asked: What the tools said when they asked, by call.
         key: Signs the token.
     """
@@ -39,17 +39,18 @@ def request_metadata(paused: ApprovalRequired, asked: Mapping[str, Any], *, key:
             "tool_args": jsonable(dict(call.kwargs)),
             "original_metadata": jsonable(asked.get(call.call_id)),
         }
-        for call in paused.pending
+        for call in waiting_in(stop)
     ]
     first = calls[0]
     return {
         "code_mode": {
-            "checkpoint_data": token_of(paused, kind=KIND, key=key),
+            "checkpoint_data": token_of(stop, kind=KIND, key=key),
             "tool_name": first["tool_name"],
             "tool_args": first["tool_args"],
-            "run_id": paused.run_id,
-            "nonce": nonce_of(paused),
+            "run_id": stop.run_id,
+            "nonce": nonce_of(stop),
             "calls": calls,
+            "in_doubt": isinstance(stop, InDoubt),
         },
         "original_metadata": first["original_metadata"],
         "_approval_call": {"tool_name": first["tool_name"], "args": first["tool_args"]},
@@ -86,7 +87,7 @@ def _calls(metadata: Any) -> list[dict[str, Any]]:
     return [cast(dict[str, Any], call) for call in listed if isinstance(call, dict)]
 
 
-def decisions_of(pause: Pause, metadata: Any, edited: Mapping[str, Any] | None) -> dict[str, Decision]:
+def decisions_of(pause: Pause, metadata: Any, edited: Mapping[str, Any] | None) -> dict[str, Settlement]:
     """The decision about each call that waits: what the metadata says of it, else what was said of the request.
 
     Args:
@@ -95,14 +96,20 @@ def decisions_of(pause: Pause, metadata: Any, edited: Mapping[str, Any] | None) 
         edited: Arguments given in place of the call's own.
 
     Raises:
-        UserError: Edited arguments for several calls at once.
+        UserError: Edited arguments for several calls at once, or a plain yes or no to calls in doubt.
     """
     if edited is not None and len(pause.calls) != 1:
         raise UserError(
             "arguments were given for several calls at once: decide each, decided(requests, {call_id: Edit(…)})"
         )
     default = Allow() if edited is None else Edit(edited)
-    return all_read((code_mode_of(metadata) or {}).get("decisions"), pause.calls, default)
+    decisions = all_read((code_mode_of(metadata) or {}).get("decisions"), pause.calls, default)
+    if pause.in_doubt and not all(isinstance(each, Ran | NotRun) for each in decisions.values()):
+        raise UserError(
+            "nobody knows whether these calls ran: look whether their effects are there, then "
+            "decided(requests, {call_id: Ran(value) or NotRun()})"
+        )
+    return decisions
 
 
 def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answer) -> DeferredToolResults:
@@ -110,9 +117,9 @@ def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answ
 
     Args:
         requests: What the run ended with.
-        answers: One answer for all calls, or one per call: `True`, `False`, `Allow()`, `Deny(reason)`, `Edit(args)`.
-            Keys are ids of calls in `code_mode.calls`, or of the model's call, for all in it. What has no answer is
-            denied.
+        answers: One answer for all calls, or one per call: `True`, `False`, `Allow()`, `Deny(reason)`, `Edit(args)`;
+            of calls in doubt `Ran(value)` or `NotRun()`. Keys are ids of calls in `code_mode.calls`, or of the model's
+            call, for all in it. What has no answer is denied.
 
     Raises:
         KeyError: An answer for something that does not wait.
@@ -143,15 +150,15 @@ def denied_inside(metadata: Mapping[str, Any], reason: str) -> dict[str, Any]:
     return {**metadata, "code_mode": {**told, "decisions": each}}
 
 
-def _answer(answers: Mapping[str, Answer] | Answer, key: str, otherwise: Decision | None = None) -> Decision:
+def _answer(answers: Mapping[str, Answer] | Answer, key: str, otherwise: Settlement | None = None) -> Settlement:
     if not isinstance(answers, Mapping):
-        return as_decision(answers)
+        return as_settlement(answers)
     given = answers.get(key)
-    return (otherwise or Deny("nobody approved it")) if given is None else as_decision(given)
+    return (otherwise or Deny("nobody approved it")) if given is None else as_settlement(given)
 
 
-def _plain(decision: Decision) -> ToolApproved | ToolDenied:
-    """A decision about a call of the model's own."""
+def _plain(decision: Settlement) -> ToolApproved | ToolDenied:
+    """A decision about a call of the model's own, of which there is no doubt."""
     match decision:
         case Allow():
             return ToolApproved()
@@ -159,3 +166,5 @@ def _plain(decision: Decision) -> ToolApproved | ToolDenied:
             return ToolApproved(override_args=dict(args))
         case Deny(reason=reason):
             return ToolDenied(reason) if reason else ToolDenied()
+        case Ran() | NotRun():
+            raise UserError("a call of the model is allowed or denied: whether it ran is not in doubt")

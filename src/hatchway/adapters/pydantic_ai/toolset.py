@@ -21,10 +21,10 @@ from hatchway.adapters.pydantic_ai.deciding import (
     request_metadata,
 )
 from hatchway.adapters.pydantic_ai.desk import Desk, OpenMode
-from hatchway.adapters.pydantic_ai.nested import Dispatch, dispatched
+from hatchway.adapters.pydantic_ai.nested import dispatched
 from hatchway.adapters.pydantic_ai.offer import Offer, offer
 from hatchway.adapters.pydantic_ai.settings import CodeModeSettings
-from hatchway.core.errors import ApprovalRequired, HatchwayError
+from hatchway.core.errors import ApprovalRequired, HatchwayError, InDoubt
 from hatchway.core.results import ExecutionResult
 
 SCHEMA: dict[str, Any] = {
@@ -104,20 +104,16 @@ class CodeModeToolset(CodeModeSettings, WrapperToolset[AgentDepsT]):
                 result = await self._start(tool_args, ctx, tool.opened)
             else:
                 result = await self._go_on(pause, metadata, tool_args, ctx, tool.opened)
-        except ApprovalRequired as paused:
+        except (ApprovalRequired, InDoubt) as stop:
             if dispatch.exceeded is not None:
                 raise dispatch.exceeded from None
-            self.desk.waits(paused.run_id, tool.opened, str(self._model_args(ctx).get("code", "")))
-            raise AskPerson(self._metadata(paused, dispatch)) from None
+            self.desk.waits(stop.run_id, tool.opened, str(self._model_args(ctx).get("code", "")))
+            raise AskPerson(request_metadata(stop, dispatch.asked, key=self.desk.key)) from None
         except HatchwayError as e:
             raise dispatch.exceeded or failed(e) from e
         if dispatch.exceeded is not None:
             raise dispatch.exceeded
         return returned(result, dispatch.shown)
-
-    def _metadata(self, paused: ApprovalRequired, dispatch: Dispatch) -> dict[str, Any]:
-        assert self.desk is not None
-        return request_metadata(paused, dispatch.asked, key=self.desk.key)
 
     async def _start(self, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], opened: OpenMode) -> ExecutionResult:
         code = tool_args.get("code")
@@ -138,8 +134,8 @@ class CodeModeToolset(CodeModeSettings, WrapperToolset[AgentDepsT]):
         assert self.desk is not None
         try:
             return await self.desk.resume(opened, pause.run_id, {})  # it ended, or died on its way
-        except ApprovalRequired as paused:
-            if nonce_of(paused) != pause.nonce:
+        except (ApprovalRequired, InDoubt) as stop:
+            if nonce_of(stop) != pause.nonce:
                 raise
         edited = None if tool_args == self._model_args(ctx) else tool_args
         return await self.desk.resume(opened, pause.run_id, decisions_of(pause, metadata, edited))
