@@ -13,9 +13,10 @@ from hatchway.core.errors import CodeTimeoutError
 from hatchway.core.limits import Limits
 from hatchway.hosted.code import Answer, Item, Telemetry
 from hatchway.hosted.context import Turn
+from hatchway.hosted.failures import Failure
 from hatchway.hosted.telling import Teller
 from hatchway.hosted.uploads import told_places
-from hatchway.hosted.vendor import Ask, Failure, Received
+from hatchway.hosted.vendor import Ask, Received
 
 
 class Exchange:
@@ -108,11 +109,11 @@ class Exchange:
                 if failure is None:
                     raise
                 if failure.kind in ("busy", "unreachable") and self._has_begun:
-                    failure = replace(failure, kind="unreachable", message=f"the stream broke off: {failure.message}")
-                if failure.kind == "gone" and not self._has_recovered:
-                    await self._recover(failure)
-                elif failure.kind == "busy" and attempt <= self._adapter.retries:
+                    failure = replace(failure, kind="broken", message=f"the stream broke off: {failure.message}")
+                if failure.is_passing(attempt, self._adapter.retries):
                     await asyncio.sleep(failure.wait(attempt))
+                elif failure.kind == "gone" and not self._has_recovered:
+                    await self._recover(failure)
                 else:
                     raise failure.error(self._adapter.provider) from e
                 attempt += 1

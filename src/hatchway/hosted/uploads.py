@@ -149,7 +149,7 @@ class Uploads:
                 failure = self._vendor.failure(e, {})
                 if failure is None:
                     raise
-                if failure.kind != "busy" or attempt == self._retries:
+                if not failure.is_passing(attempt + 1, self._retries):
                     raise failure.error(self._vendor.provider) from e
                 await asyncio.sleep(failure.wait(attempt + 1))
         raise AssertionError("the loop above returns or raises")

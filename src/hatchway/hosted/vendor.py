@@ -5,23 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxUnavailable, TransportError
 from hatchway.core.events import AgentEvent
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item, ProgrammaticCall, Provider
 from hatchway.hosted.context import ToolResult
+from hatchway.hosted.failures import Failure
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.mode.sandbox_code import SandboxCode, sandbox_code
 from hatchway.tools.functions import Tool
-
-FailureKind = Literal["gone", "busy", "setting", "refused", "unreachable"]
-"""A container that is gone, a vendor to be asked again, a wrong request, a key that is not good, nobody there."""
-FIRST_WAIT = 0.5
-"""Seconds before the first retry where the vendor names no time; doubled each time."""
-LONGEST_WAIT = 30.0
-"""Seconds; a vendor that asks for more is asked again after this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,42 +73,6 @@ class Answered:
     call: ProgrammaticCall
     content: str
     is_error: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """What an error of an SDK means."""
-
-    kind: FailureKind
-    message: str
-    status: int | None = None
-    """The HTTP status; None when there was no response."""
-    retry_after: float | None = None
-    """Seconds the vendor asks to wait."""
-    request_id: str | None = None
-
-    def wait(self, attempt: int) -> float:
-        """Seconds to wait before the next attempt."""
-        wait = FIRST_WAIT * 2 ** (attempt - 1) if self.retry_after is None else self.retry_after
-        return min(max(wait, 0.0), LONGEST_WAIT)
-
-    def error(self, provider: Provider) -> HatchwayError:
-        """The failure as an error of ours."""
-        where = f" (request {self.request_id})" if self.request_id else ""
-        said = f"{provider}: {f'HTTP {self.status}: ' if self.status else ''}{self.message}{where}"
-        match self.kind:
-            case "setting":
-                is_missing = self.status in (404, 410)
-                there = "check that the model, file or container it names is still there"
-                return InvalidSetting(said, hint=there if is_missing else "change the request as the vendor says")
-            case "refused":
-                return SandboxUnavailable(said, hint=f"check the {provider} API key and what it may do")
-            case "gone":
-                return SandboxUnavailable(said, hint="the container is gone: start a new session")
-            case "busy":
-                return SandboxUnavailable(said, hint="wait and ask again, or raise retries=")
-            case "unreachable":
-                return TransportError(said, hint="check the network and base_url, then ask again")
 
 
 class Fold(ABC):

@@ -15,14 +15,14 @@ from hatchway.hosted.anthropic.tool import MAX_FILE_BYTES, AnthropicCodeExecutio
 from hatchway.hosted.anthropic.writing import without_container, write_answers, write_request
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.context import ToolResult
+from hatchway.hosted.failures import Failure, transport_failure
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
-from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
+from hatchway.hosted.vendor import Answered, Ask, Fold, Offer, Received, Vendor
 from hatchway.hosted.wire import as_item, item_of, text_of
 
 try:
     import anthropic
-    import httpx2
 except ImportError as e:
     raise MissingExtra("the Anthropic SDK", "anthropic") from e
 
@@ -108,14 +108,12 @@ class AnthropicVendor(Vendor):
         if isinstance(error, anthropic.APIStatusError):
             return _status_failure(error, request)
         if isinstance(error, anthropic.APIConnectionError):
-            return Failure(kind="busy", message=str(error.__cause__ or error))
+            return Failure(kind="unreachable", message=str(error.__cause__ or error))
         if isinstance(error, anthropic.APIError):
             return Failure(kind="busy", message=error.message)
-        if isinstance(error, httpx2.HTTPError):
-            return Failure(kind="unreachable", message=str(error))
         if isinstance(error, TypeError) and "authentication" in str(error):
             return Failure(kind="refused", message="there is no API key: set ANTHROPIC_API_KEY, or give a client")
-        return None
+        return transport_failure(error)
 
     async def upload(self, file: LocalFile) -> str:
         """Through the Files API."""
@@ -178,15 +176,16 @@ def _status_failure(error: anthropic.APIStatusError, request: Mapping[str, Any])
     if status in (400, 404, 410) and _GONE.search(message):
         return Failure(kind="gone", **common)
     if status == 500 and request.get("container") and "container_upload" in json.dumps(request.get("messages", [])):
-        return Failure(kind="gone", **common)
+        return Failure(kind="gone", is_sure=False, retry_after=_retry_after(error), **common)
     if status in (401, 403):
         return Failure(kind="refused", **common)
     if status in (408, 409, 429) or status >= 500 or status < 400:  # an error within a stream has the status 200
-        return Failure(kind="busy", retry_after=_seconds(error.response.headers.get("retry-after")), **common)
+        return Failure(kind="busy", retry_after=_retry_after(error), **common)
     return Failure(kind="setting", **common)
 
 
-def _seconds(told: str | None) -> float | None:
+def _retry_after(error: anthropic.APIStatusError) -> float | None:
+    told = error.response.headers.get("retry-after")
     try:
         return None if told is None else float(told)
     except ValueError:

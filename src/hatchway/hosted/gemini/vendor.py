@@ -12,17 +12,17 @@ from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
 from hatchway.core.results import guessed_type
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.context import ToolResult
+from hatchway.hosted.failures import Failure, transport_failure
 from hatchway.hosted.gemini.reading import read_response
 from hatchway.hosted.gemini.stream import GeminiFold
 from hatchway.hosted.gemini.tool import MAX_FILE_BYTES, GeminiCodeExecutionTool, executed
 from hatchway.hosted.gemini.writing import write_answers, write_request
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
-from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
+from hatchway.hosted.vendor import Answered, Ask, Fold, Offer, Received, Vendor
 from hatchway.hosted.wire import as_item, item_of, items_of, text_of
 
 try:
-    import httpx2
     from google import genai
     from google.genai import errors, types
     from google.genai.client import AsyncClient
@@ -115,12 +115,8 @@ class GeminiVendor(Vendor):
         if isinstance(status, int):  # the newer part of the SDK, with errors of a class it does not name
             return _status_failure(error, status, str(error))
         if isinstance(error, errors.UnknownApiResponseError):
-            return Failure(kind="unreachable", message=str(error))
-        if isinstance(error, httpx2.TransportError) and not isinstance(error, httpx2.RemoteProtocolError):
-            return Failure(kind="busy", message=str(error))
-        if isinstance(error, httpx2.HTTPError):
-            return Failure(kind="unreachable", message=str(error))
-        return None
+            return Failure(kind="broken", message=str(error))
+        return transport_failure(error)
 
     async def upload(self, file: LocalFile) -> str:
         """Nowhere: it goes along in the request."""

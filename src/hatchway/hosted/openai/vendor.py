@@ -10,22 +10,24 @@ from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.containers import AutoContainerConfig, ExistingContainerRef
 from hatchway.hosted.context import ToolResult
+from hatchway.hosted.failures import Failure, transport_failure
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.openai.reading import read_response
 from hatchway.hosted.openai.stream import OpenAIFold
 from hatchway.hosted.openai.tool import MAX_FILE_BYTES, SUFFIXES, OpenAICodeInterpreterTool, interpreted
 from hatchway.hosted.openai.writing import without_container, write_answers, write_request
 from hatchway.hosted.provider_tool import ProviderTool
-from hatchway.hosted.vendor import Answered, Ask, Failure, Fold, Offer, Received, Vendor
+from hatchway.hosted.vendor import Answered, Ask, Fold, Offer, Received, Vendor
 from hatchway.hosted.wire import as_item, text_of
 
 try:
-    import httpx2
     import openai
 except ImportError as e:
     raise MissingExtra("the OpenAI SDK", "openai") from e
 
 _ABOUT_CONTAINER = re.compile(r"container|cntr_", re.I)
+_ABOUT_SETTING = re.compile(r"container\.\w|container file|unknown parameter", re.I)
+"""Something the container was asked with, or a file in it: another one would not help."""
 _GONE = re.compile(
     r"expired|found|not exist|expected container_id|no such|no longer|deleted|unknown|invalid container|cntr_", re.I
 )
@@ -109,12 +111,10 @@ class OpenAIVendor(Vendor):
         if isinstance(error, openai.APIStatusError):
             return _status_failure(error)
         if isinstance(error, openai.APIConnectionError):
-            return Failure(kind="busy", message=str(error.__cause__ or error))
+            return Failure(kind="unreachable", message=str(error.__cause__ or error))
         if isinstance(error, openai.APIError):  # an error in the midst of a stream
             return Failure(kind="gone" if _is_gone(None, error.message) else "busy", message=error.message)
-        if isinstance(error, httpx2.HTTPError):
-            return Failure(kind="unreachable", message=str(error))
-        return None
+        return transport_failure(error)
 
     async def upload(self, file: LocalFile) -> str:
         """Through the Files API: the same file can go into any container."""
@@ -175,7 +175,8 @@ def _status_failure(error: openai.APIStatusError) -> Failure:
     status, body = error.status_code, as_item(error.body)
     message = text_of(body, "message") or error.message
     common: dict[str, Any] = {"message": message, "status": status, "request_id": error.request_id}
-    if status in (400, 404, 410) and _is_gone(status, f"{message} {body.get('code')} {body.get('param')}"):
+    words = f"{message} {body.get('code')} {body.get('param')}"
+    if status in (400, 404, 410) and _is_gone(status, words):
         return Failure(kind="gone", **common)
     if status in (401, 403):
         return Failure(kind="refused", **common)
@@ -186,6 +187,8 @@ def _status_failure(error: openai.APIStatusError) -> Failure:
 
 def _is_gone(status: int | None, words: str) -> bool:
     """There is no word of the vendor's for it: by what the error is about, and what it says of it."""
+    if _ABOUT_SETTING.search(words):
+        return False
     return bool(_ABOUT_CONTAINER.search(words) and (status in (404, 410) or _GONE.search(words)))
 
 

@@ -1,0 +1,79 @@
+"""Failures: what an error of a vendor's SDK means, and what is done about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from json import JSONDecodeError
+from typing import Literal
+
+from pydantic import ValidationError
+
+from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxUnavailable, TransportError
+from hatchway.hosted.code import Provider
+
+FailureKind = Literal["gone", "busy", "setting", "refused", "unreachable", "broken"]
+"""A container that is gone, a vendor to be asked again, a wrong request, a key that is not good, nobody there, an
+answer that broke off or cannot be read."""
+FIRST_WAIT = 0.5
+"""Seconds before the first retry where the vendor names no time; doubled each time."""
+LONGEST_WAIT = 30.0
+"""Seconds; a vendor that asks for more is asked again after this."""
+HTTP_LIBRARIES = frozenset({"httpx", "httpx2", "aiohttp"})
+"""An SDK speaks through whichever of them is installed, and lets its errors through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What an error of an SDK means."""
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+    """The HTTP status; None when there was no response."""
+    retry_after: float | None = None
+    """Seconds the vendor asks to wait."""
+    request_id: str | None = None
+    is_sure: bool = True
+    """False: it may be a failure of the moment, so that it is asked once more before a container is given up."""
+
+    def is_passing(self, attempt: int, retries: int) -> bool:
+        """Whether the same request is made again."""
+        if self.kind == "gone":
+            return not self.is_sure and attempt == 1 and retries > 0
+        return self.kind in ("busy", "unreachable") and attempt <= retries
+
+    def wait(self, attempt: int) -> float:
+        """Seconds to wait before the next attempt."""
+        wait = FIRST_WAIT * 2 ** (attempt - 1) if self.retry_after is None else self.retry_after
+        return min(max(wait, 0.0), LONGEST_WAIT)
+
+    def error(self, provider: Provider) -> HatchwayError:
+        """The failure as an error of ours."""
+        where = f" (request {self.request_id})" if self.request_id else ""
+        said = f"{provider}: {f'HTTP {self.status}: ' if self.status else ''}{self.message}{where}"
+        match self.kind:
+            case "setting":
+                is_missing = self.status in (404, 410)
+                there = "check that the model, file or container it names is still there"
+                return InvalidSetting(said, hint=there if is_missing else "change the request as the vendor says")
+            case "refused":
+                return SandboxUnavailable(said, hint=f"check the {provider} API key and what it may do")
+            case "gone":
+                return SandboxUnavailable(said, hint="the container is gone with its files: ask again in a new session")
+            case "busy":
+                return SandboxUnavailable(said, hint="wait and ask again, or raise retries=")
+            case "unreachable":
+                return TransportError(said, hint="check the network and base_url, then ask again")
+            case "broken":
+                return TransportError(said, hint="ask again; the session is as it was before")
+
+
+def transport_failure(error: Exception) -> Failure | None:
+    """An error of the HTTP library below an SDK, or about an answer it could not read; None: neither."""
+    libraries = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    if libraries & HTTP_LIBRARIES:
+        return Failure(kind="unreachable", message=str(error) or type(error).__name__)
+    if isinstance(error, ValidationError | JSONDecodeError | UnicodeDecodeError):
+        first = str(error).partition("\n")[0]
+        return Failure(kind="broken", message=f"it sent something that cannot be read: {first:.200}")
+    return None

@@ -1,0 +1,151 @@
+"""What errors of a vendor mean: over the HTTP library its SDK takes by itself, and none mistaken for another."""
+
+import socket
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hatchway.core.errors import InvalidSetting, SandboxUnavailable, TransportError
+from hatchway.core.events import AgentEvent
+from hatchway.hosted import (
+    AnthropicAdapter,
+    AutoContainerConfig,
+    ContainerLost,
+    GeminiAdapter,
+    OpenAIAdapter,
+    OpenAICodeInterpreterTool,
+    code_tool,
+)
+from hatchway.testing import RanCode, ScriptedVendor, VendorReply, VendorSays
+from hatchway.testing.vendor_client import asked, sdk_client
+from hatchway.testing.vendor_streams import streamed
+
+pytestmark = pytest.mark.anyio
+ADAPTERS: dict[str, Any] = {"openai": OpenAIAdapter, "anthropic": AnthropicAdapter, "gemini": GeminiAdapter}
+every_vendor = pytest.mark.parametrize("provider", list(ADAPTERS))
+both_ways = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+FINE = VendorSays(RanCode("print(1)", "1\n"), "fine")
+
+
+@asynccontextmanager
+async def over_loopback(provider: Any, address: str, **settings: Any) -> Any:
+    """The adapter over a client as a user makes it: with the HTTP library the SDK chooses, not one given to it."""
+    client = sdk_client(provider, address)
+    async with ADAPTERS[provider]("m", client=client, tools=[code_tool(provider)], **settings) as adapter:
+        yield adapter
+    await (client.aio.aclose() if provider == "gemini" else client.close())
+
+
+@both_ways
+@every_vendor
+async def test_nobody_is_there(provider: Any, streams: bool) -> None:
+    with socket.socket() as taken:  # bound, and not listened at
+        taken.bind(("127.0.0.1", 0))
+        async with over_loopback(provider, f"http://127.0.0.1:{taken.getsockname()[1]}", retries=0) as adapter:
+            with pytest.raises(TransportError) as caught:
+                await asked(adapter, streams=streams)
+    assert caught.value.hint == "check the network and base_url, then ask again"
+
+
+@every_vendor
+async def test_a_stream_that_breaks_off_over_loopback(provider: Any) -> None:
+    events = streamed(provider, FINE.response(provider))
+    vendor = ScriptedVendor(provider, [VendorReply(body=events[:-1], is_cut=True), FINE])
+    with vendor.serve() as address:
+        async with over_loopback(provider, address) as adapter:
+            session = adapter.session()
+            with pytest.raises(TransportError, match=f"^{provider}: the stream broke off") as caught:
+                await asked(adapter, streams=True, session=session)
+            assert caught.value.hint == "ask again; the session is as it was before"
+            assert (len(vendor.asked), session.history) == (1, [])  # not begun again by itself
+            assert (await asked(adapter, streams=True, session=session)).text == "fine"
+
+
+@every_vendor
+async def test_a_stream_that_breaks_off_before_it_told_anything_is_asked_for_again(provider: Any) -> None:
+    vendor = ScriptedVendor(provider, [VendorReply(body=[], is_cut=True), FINE])
+    with vendor.serve() as address:
+        async with over_loopback(provider, address) as adapter:
+            reply = await asked(adapter, streams=True)
+    assert (reply.text, reply.telemetry[0].attempts) == ("fine", 2)
+
+
+@every_vendor
+async def test_a_stream_of_rubbish(provider: Any) -> None:
+    kind = {"content-type": "text/event-stream"}
+    for rubbish in (b"event: x\ndata: {not json\n\n", b"event: x\ndata: \xff\xfe\n\n", b'data: "' + b"x" * 5_000_000):
+        vendor = ScriptedVendor(provider, [VendorReply(body=rubbish, headers=kind), FINE])
+        with vendor.serve() as address:
+            async with over_loopback(provider, address) as adapter:
+                with pytest.raises(TransportError, match=f"^{provider}: "):
+                    await asked(adapter, streams=True)
+                assert (await asked(adapter, streams=True)).text == "fine"
+
+
+async def test_a_chunk_gemini_s_sdk_refuses() -> None:
+    part = {"text": "x", "thoughtSignature": "c2ln+/=="}  # no base64: its last letter has bits too many
+    chunk = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}
+    async with GeminiAdapter("m", client=ScriptedVendor("gemini", [[chunk]]).client()) as gemini:
+        with pytest.raises(TransportError, match="gemini: it sent something that cannot be read: 1 validation error"):
+            await asked(gemini, streams=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "param"),
+    [
+        (400, "File 'file_x' not found.", "tools[0].container.file_ids"),
+        (400, "Unknown parameter: 'tools[0].container.network_policy'.", "tools[0].container.network_policy"),
+        (404, "No such File object: file_x", "tools[0].container.file_ids[0]"),
+    ],
+)
+async def test_a_wrong_setting_of_a_container_is_no_container_that_is_gone(
+    status: int, message: str, param: str
+) -> None:
+    wrong = VendorReply(status=status, body={"error": {"message": message, "param": param}})
+    vendor = ScriptedVendor("openai", [VendorSays(RanCode("x", "1")), wrong, FINE])
+    told: list[AgentEvent] = []
+    tool = OpenAICodeInterpreterTool(container=AutoContainerConfig(file_ids=("file_x",)))
+    async with OpenAIAdapter("m", client=vendor.client(), tools=[tool], on_event=told.append) as openai:
+        session = openai.session()
+        await openai.run("go", session=session)
+        kept, history = session.container, list(session.history)
+        with pytest.raises(InvalidSetting, match="HTTP"):
+            await openai.run("go", session=session)
+        assert (session.container, session.history) == (kept, history)
+    assert not [event for event in told if isinstance(event, ContainerLost)]
+
+
+async def test_a_file_that_is_not_in_its_container() -> None:
+    missing = VendorReply(status=404, body={"error": {"message": "Container file not found."}})
+    vendor = ScriptedVendor("openai", routes={"GET .*": missing})
+    async with OpenAIAdapter("m", client=vendor.client()) as openai:
+        with pytest.raises(InvalidSetting, match="Container file not found") as caught:
+            await openai.download({"file_id": "f", "container_id": "c"})
+    assert caught.value.hint == "check that the model, file or container it names is still there"
+
+
+@pytest.mark.parametrize(("failures", "lost"), [(1, 0), (2, 1)])
+async def test_a_plain_500_at_anthropic_is_asked_again_before_a_container_is_given_up(failures: int, lost: int) -> None:
+    plain = VendorReply(status=500, body={"error": {"message": "Internal server error"}}, headers={"retry-after": "0"})
+    vendor = ScriptedVendor("anthropic", [FINE, *[plain] * failures, FINE])
+    told: list[AgentEvent] = []
+    tool = code_tool("anthropic", file_ids=["file_a"])
+    async with AnthropicAdapter("m", client=vendor.client(), tools=[tool], on_event=told.append) as anthropic:
+        session = anthropic.session()
+        await anthropic.run("go", session=session)
+        assert (await anthropic.run("go", session=session)).text == "fine"
+    assert len([event for event in told if isinstance(event, ContainerLost)]) == lost
+
+
+async def test_without_retries_a_plain_500_gives_the_container_up_at_once() -> None:
+    plain = VendorReply(status=500, body={"error": {"message": "Internal server error"}})
+    vendor = ScriptedVendor("anthropic", [FINE, plain, FINE, plain])
+    tool = code_tool("anthropic", file_ids=["file_a"])
+    async with AnthropicAdapter("m", client=vendor.client(), tools=[tool], retries=0) as anthropic:
+        session = anthropic.session()
+        await anthropic.run("go", session=session)
+        assert (await anthropic.run("go", session=session)).text == "fine"
+        assert "container" not in vendor.asked[2]
+        with pytest.raises(SandboxUnavailable):
+            await anthropic.run("go")
