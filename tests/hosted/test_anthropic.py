@@ -175,9 +175,9 @@ async def test_a_stream_tells_code_as_it_is_written() -> None:
 
 @both_ways
 async def test_a_paused_turn_is_taken_up_again(streams: bool) -> None:
-    first = message(text("one "), use("code_execution", {"code": "x"}), stop="pause_turn")
-    second = message(result("code_execution", ended("late\n")), text("two"))
-    vendor = ScriptedVendor("anthropic", [first, second])
+    first = message(use("code_execution", {"code": "x"}), stop="pause_turn")
+    second = message(result("code_execution", ended("late\n")), text("one "), stop="pause_turn")
+    vendor = ScriptedVendor("anthropic", [first, second, message(text("two"))])
     async with adapter(vendor) as anthropic:
         reply = await asked(anthropic, streams=streams)
     assert (reply.text, reply.stdout) == ("one two", "late\n")

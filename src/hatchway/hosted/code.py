@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -195,11 +195,15 @@ class Answer:
     stop: Stop
     reason: str = ""
     """The vendor's own word for why it stopped."""
-    text: str = ""
+    said: tuple[str | None, ...] = ()
+    """Its words in their order; None where it worked in between: ran code, or called a tool."""
     refusal: str = ""
     """What the model said instead of an answer."""
     thoughts: str = ""
     codes: tuple[HostedCodeResult, ...] = ()
+    """Code that ended."""
+    begun: tuple[HostedCodeCall, ...] = ()
+    """Code that began and waits for the calls it made."""
     calls: tuple[ProgrammaticCall, ...] = ()
     citations: tuple[FileRef, ...] = ()
     container: ContainerRef | None = None
@@ -209,6 +213,22 @@ class Answer:
     model: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
+
+    @property
+    def text(self) -> str:
+        """All its words."""
+        return "".join(words for words in self.said if words)
+
+
+def spells(said: Iterable[str | None]) -> list[str]:
+    """Words that were said together, without work in between; the last may be empty: it worked, and said no more."""
+    every = [""]
+    for words in said:
+        if words is None:
+            every.append("")
+        else:
+            every[-1] += words
+    return every
 
 
 def picture(content: bytes, mime_type: str, number: int) -> HostedImage:

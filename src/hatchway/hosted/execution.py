@@ -158,7 +158,7 @@ class HostedExecution(CodeExecution):
                 self._stand_at(answer)
                 for call in self._open.values():
                     self._teller.made(call)
-                self._refuse_unreadable()
+                self._refuse()
             case "continue":
                 return
             case "filtered" | "incomplete":
@@ -174,12 +174,13 @@ class HostedExecution(CodeExecution):
             raise TransportError(f"{self._adapter.provider} sent two calls with one id", hint="ask again")
         self._unseen = [self._call(call) for call in answer.calls]
 
-    def _refuse_unreadable(self) -> None:
-        """Arguments that are no object never come to the gate: there is nothing it could bind."""
-        for call in [call for call in self._open.values() if not isinstance(call.arguments, dict)]:
-            self._unseen = [other for other in self._unseen if other.call_id != call.call_id]
-            self._teller.unreadable(call)
-            self._give(call.call_id, "ToolError: the arguments are no JSON object", is_error=True)
+    def _refuse(self) -> None:
+        """Calls that never come to the gate: nothing it could bind, or by code that was not offered the tool."""
+        for call in tuple(self._open.values()):
+            if why := self._adapter.offer.refuses(call):
+                self._unseen = [other for other in self._unseen if other.call_id != call.call_id]
+                self._teller.refused(call, why)
+                self._give(call.call_id, f"ToolError: {why}", is_error=True)
 
     def _call(self, call: ProgrammaticCall) -> FunctionCall:
         tool = self._adapter.offer.tools.get(call.tool)

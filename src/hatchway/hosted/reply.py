@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.results import ExecutionResult
-from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item, Telemetry
+from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item, Telemetry, spells
 from hatchway.hosted.context import ToolResult, Turn
 from hatchway.hosted.session import HostedSession
 
@@ -25,7 +25,7 @@ class HostedReply(ExecutionResult):
     """
 
     text: str = ""
-    """What the model said last."""
+    """What the model said last: after its last code. What it said on the way is told in events (`Response`)."""
     codes: tuple[HostedCodeResult, ...] = ()
     """Every piece of code it had run, in order."""
     tool_results: tuple[ToolResult[Any], ...] = ()
@@ -63,13 +63,12 @@ class HostedReply(ExecutionResult):
 
 
 def last_text(answers: list[Answer]) -> str:
-    """What was said after the last call: a vendor may pause and go on in between."""
-    said: list[str] = []
-    for answer in answers:
-        said = [] if said and answer.stop == "calls" else said
-        if answer.stop != "calls":
-            said.append(answer.text)
-    return "".join(said)
+    """What was said after the last code and the last call: the answer, without the words on the way to it.
+
+    A vendor may pause and go on in between. One that ends without a word is taken at what it said before.
+    """
+    said = spells(words for answer in answers for words in answer.said)
+    return next((words for words in reversed(said) if words.strip()), "")
 
 
 async def handled(code: HostedCodeResult, turn: Turn) -> ToolResult[Any]:

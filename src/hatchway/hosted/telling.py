@@ -9,7 +9,7 @@ from dataclasses import replace
 from hatchway.core.events import AgentEvent, CallFailed, Response, Thoughts
 from hatchway.core.output import OutputBuffer
 from hatchway.core.sandbox import OnDisplay, OnOutput
-from hatchway.hosted.code import Answer, HostedCodeCall, HostedCodeResult, ProgrammaticCall, Telemetry
+from hatchway.hosted.code import Answer, HostedCodeCall, HostedCodeResult, ProgrammaticCall, Telemetry, spells
 from hatchway.hosted.context import Turn
 from hatchway.hosted.events import (
     ContainerLost,
@@ -63,10 +63,13 @@ class Teller:
                 warnings.warn(f"{self._turn.adapter.provider} sent {kind!r}: it is kept as it came", stacklevel=2)
         if answer.thoughts:
             self.publish(Thoughts(answer.thoughts))
+        *on_the_way, last = spells(answer.said)
+        self._said(on_the_way)
         for code in answer.codes:
             self.ended(code)
-        if answer.text:
-            self.publish(Response(answer.text))
+        for call in answer.begun:  # before its calls: who decides about them sees the code that makes them
+            self.begun(call)
+        self._said([last])
 
     def begun(self, call: HostedCodeCall) -> None:
         """A piece of code is whole and runs; told once."""
@@ -92,9 +95,9 @@ class Teller:
         """A call of ours left the vendor; its arguments are told by the gate, which knows what must not be seen."""
         self.publish(HostedCallMade(replace(call, arguments={})))
 
-    def unreadable(self, call: ProgrammaticCall) -> None:
-        """A call whose arguments nobody can read."""
-        self.publish(CallFailed("the arguments are no JSON object", call_id=call.call_id, tool_name=call.tool))
+    def refused(self, call: ProgrammaticCall, why: str) -> None:
+        """A call that does not come to the gate."""
+        self.publish(CallFailed(why, call_id=call.call_id, tool_name=call.tool))
 
     def requested(self, telemetry: Telemetry) -> None:
         """A request came back: told, and noted in the span of the run."""
@@ -120,6 +123,11 @@ class Teller:
     def publish(self, event: AgentEvent) -> None:
         """Tell an event as one of this run."""
         self._turn.event_bus.publish(replace(event, run_id=self._turn.run_id))
+
+    def _said(self, said: Sequence[str]) -> None:
+        for words in said:
+            if words:
+                self.publish(Response(words))
 
     def _printed(self, stream: str, text: str) -> None:
         if not text:

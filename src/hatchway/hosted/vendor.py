@@ -33,6 +33,14 @@ class Offer:
         """All of ours."""
         return {**self.direct, **self.from_code}
 
+    def refuses(self, call: ProgrammaticCall) -> str:
+        """Why a call is not even brought to the gate; empty where it is."""
+        if not isinstance(call.arguments, dict):
+            return "the arguments are no JSON object"
+        if call.is_from_code and call.tool in self.direct and call.tool not in self.from_code:
+            return f"{call.tool} is offered to the model, not to its code"
+        return ""
+
     @property
     def here(self) -> SandboxCode | None:
         """What runs code here, where one of the tools does."""

@@ -73,9 +73,14 @@ def read_message(message: Item, before: Sequence[Item]) -> Answer:
         items=({"role": "assistant", "content": blocks},) if blocks else (),
         stop="incomplete" if stop == "calls" and not calls else stop,
         reason=reason or "no stop_reason",
-        text="".join(text_of(block, "text") for block in blocks if block.get("type") == "text"),
+        said=tuple(
+            text_of(block, "text") if block.get("type") == "text" else None
+            for block in blocks
+            if block.get("type") not in ("thinking", "redacted_thinking")
+        ),
         thoughts="\n".join(text_of(block, "thinking") for block in blocks if block.get("type") == "thinking"),
         codes=codes,
+        begun=_begun(blocks, container_id),
         calls=calls if stop == "calls" else (),
         citations=tuple(file for code in codes for file in code.files),
         container=_container(container),
@@ -84,6 +89,16 @@ def read_message(message: Item, before: Sequence[Item]) -> Answer:
         model=text_of(message, "model"),
         input_tokens=number_of(usage, "input_tokens"),
         output_tokens=number_of(usage, "output_tokens"),
+    )
+
+
+def _begun(blocks: Sequence[Item], container_id: str | None) -> tuple[HostedCodeCall, ...]:
+    """Code that waits for what it called."""
+    ended = {text_of(block, "tool_use_id") for block in blocks if block.get("type") in RESULTS}
+    return tuple(
+        read_use(block, CALLS[text_of(block, "name")], container_id)
+        for block in blocks
+        if block.get("type") == "server_tool_use" and block.get("name") in CALLS and text_of(block, "id") not in ended
     )
 
 

@@ -57,7 +57,11 @@ def read_response(response: Item) -> Answer:
         items=({"role": "model", **content},) if parts else (),
         stop=stop,
         reason=reason,
-        text="".join(text_of(part, "text") for part in parts if not part.get("thought")),
+        said=tuple(
+            None if "text" not in part else text_of(part, "text")
+            for part in parts
+            if not part.get("thought") and "inlineData" not in part
+        ),
         thoughts="".join(text_of(part, "text") for part in parts if part.get("thought")),
         codes=read_codes(parts, response_id),
         calls=calls,

@@ -57,10 +57,11 @@ def read_response(response: Item, before: Sequence[Item]) -> Answer:
         items=tuple(items),
         stop=stop,
         reason=reason,
-        text="".join(text_of(part, "text") for part in parts if part.get("type") == "output_text"),
+        said=tuple(_said(item) for item in items if item.get("type") != "reasoning"),
         refusal="".join(text_of(part, "refusal") for part in parts if part.get("type") == "refusal"),
         thoughts=_thoughts(items),
         codes=codes,
+        begun=_begun(items),
         calls=calls,
         citations=tuple(file for part in parts for file in _citations(part)),
         container=ContainerRef(id=containers[-1]) if containers else None,
@@ -98,15 +99,32 @@ def read_code(item: Item) -> HostedCodeResult:
 def read_program(program: Item, output: Item) -> HostedCodeResult:
     """A `program` and its `program_output`."""
     result = output.get("result")
-    call = HostedCodeCall(
-        provider="openai", call_id=text_of(output, "call_id"), language="javascript", code=text_of(program, "code")
-    )
     return HostedCodeResult(
-        call=call,
+        call=_program({**program, "call_id": text_of(output, "call_id")}),
         status="interrupted" if output.get("status") == "incomplete" else "unknown",
         logs=result if isinstance(result, str) else json.dumps(result),
         opaque={"fingerprint": program.get("fingerprint")},
     )
+
+
+def _said(item: Item) -> str | None:
+    """The words of a message that are for the user; None for anything else, as it is work in between."""
+    if item.get("type") != "message" or item.get("phase") == "commentary":
+        return None
+    return "".join(text_of(part, "text") for part in items_of(item, "content") if part.get("type") == "output_text")
+
+
+def _program(item: Item) -> HostedCodeCall:
+    return HostedCodeCall(
+        provider="openai", call_id=text_of(item, "call_id"), language="javascript", code=text_of(item, "code")
+    )
+
+
+def _begun(items: Sequence[Item]) -> tuple[HostedCodeCall, ...]:
+    """Programs that wait for what they called."""
+    ended = {item.get("call_id") for item in items if item.get("type") == "program_output"}
+    programs = [item for item in items if item.get("type") == "program"]
+    return tuple(_program(item) for item in programs if item.get("call_id") not in ended)
 
 
 def _codes(items: Sequence[Item], before: Sequence[Item]) -> tuple[HostedCodeResult, ...]:
