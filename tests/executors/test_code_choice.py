@@ -226,6 +226,10 @@ async def test_settings_and_a_conversation_begun_elsewhere() -> None:
     async with LlmAgent("a", model=a_model(vendor), code="gemini", model_settings=settings) as agent:
         await agent.run("go")
     assert vendor.asked[0]["generationConfig"] == {"topP": 0.5, "maxOutputTokens": 9}
+    claude = ScriptedVendor("anthropic", [VendorSays("x")])
+    async with LlmAgent("a", model=a_model(claude), code="anthropic", model_settings=settings) as agent:
+        await agent.run("go")
+    assert (claude.asked[0]["max_tokens"], claude.asked[0]["top_p"]) == (9, 0.5)
     conversation = Conversation()
     await LlmAgent("b", model=a_model(vendor), code="monty").run("go", conversation=conversation)
     with pytest.raises(InvalidSetting, match="begun where code does not run at a vendor"):

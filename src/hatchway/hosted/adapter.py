@@ -54,7 +54,8 @@ class HostedAdapter(ABC):
         retries: How often a request is made again when the vendor is busy or fails.
         max_rounds: Requests to the vendor for one answer.
         max_output_tokens: Of each response.
-        settings: More arguments for the SDK's call.
+        settings: More arguments for the SDK's call, in its words: of `responses.create`, of `messages.create`, or of
+            Gemini's `GenerateContentConfig`. `tools` of the vendor's own (a web search) are offered beside these.
         on_event: Sees every event of every request.
 
     Raises:
@@ -104,7 +105,7 @@ class HostedAdapter(ABC):
         self.retries = retries
         self.max_rounds = max_rounds
         self.max_output_tokens = max_output_tokens
-        self.settings = dict(settings or {})
+        self.settings = vendor.settings(settings or {})
         self.event_bus = EventBus()
         if on_event is not None:
             self.event_bus.subscribe(on_event)

@@ -63,7 +63,7 @@ class Ask:
     output_schema: Mapping[str, Any] | None = None
     max_output_tokens: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Handed on to the SDK as they are."""
+    """As `Vendor.settings` gave them; tools among them are offered beside ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +113,14 @@ class Vendor(ABC):
     """Its kind of code tool."""
     tells_returns: ClassVar[bool] = False
     """Whether its code is told the schema of what a tool gives, and then takes text as JSON too."""
+
+    @abstractmethod
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """More arguments for the SDK's call, checked.
+
+        Raises:
+            InvalidSetting: A word the call does not take, or one the adapter writes itself.
+        """
 
     @abstractmethod
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:

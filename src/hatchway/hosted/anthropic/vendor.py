@@ -18,6 +18,7 @@ from hatchway.hosted.context import ToolResult
 from hatchway.hosted.failures import Failure, transport_failure
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.settings import arguments, checked
 from hatchway.hosted.vendor import Answered, Ask, Fold, Offer, Received, Vendor
 from hatchway.hosted.wire import as_item, item_of, text_of
 
@@ -29,6 +30,18 @@ except ImportError as e:
 _GONE = re.compile(
     r"container.*(?:expired|not found|not exist|no such|deleted|invalid)|(?:expired|unknown) container", re.I
 )
+
+_SAMPLING = ("temperature", "top_p", "top_k")
+"""No arguments of the SDK's call since anthropic 1."""
+_OURS = {
+    "model": 'AnthropicAdapter("its-name")',
+    "messages": "run(prompt)",
+    "stream": "adapter.stream(prompt)",
+    "system": "AnthropicAdapter(…, instructions=…)",
+    "max_tokens": "AnthropicAdapter(…, max_output_tokens=…)",
+    "tool_choice": "run(prompt, tool_choice=…)",
+    "container": "code_tool('anthropic', container=…, skills=…)",
+}
 
 
 class AnthropicVendor(Vendor):
@@ -60,6 +73,13 @@ class AnthropicVendor(Vendor):
         self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline
         self._names: dict[str, str] = {}
 
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Of `messages.create`; what its SDK names no more and the API still takes goes beside them."""
+        known = arguments(self._client.messages.create)
+        settings = checked(given, {*known, *_SAMPLING}, _OURS)
+        beside = {name: settings.pop(name) for name in _SAMPLING if name in settings and name not in known}
+        return {**settings, "extra_body": {**beside, **settings.get("extra_body", {})}} if beside else settings
+
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
         """A user's message."""
         once = {text_of(item, "file_id"): item for item in files}.values()
@@ -87,7 +107,9 @@ class AnthropicVendor(Vendor):
 
     async def send(self, request: Mapping[str, Any]) -> Received:
         """The message as JSON, exactly as it came."""
-        raw = await self._client.messages.with_raw_response.create(**request)
+        # named, or the SDK refuses an answer that may be long; the adapter's limits end one that is too long
+        timed = {"timeout": self._client.timeout, **request}
+        raw = await self._client.messages.with_raw_response.create(**timed)
         try:
             message: Any = json.loads(raw.http_response.text)
         except ValueError:

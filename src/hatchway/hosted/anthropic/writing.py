@@ -21,10 +21,10 @@ def write_request(ask: Ask) -> dict[str, Any]:
     request: dict[str, Any] = {
         **ask.settings,
         "model": ask.model,
-        "messages": list(ask.history),
+        "messages": [message for each in ask.history if (message := _with_words(each))["content"]],
         "max_tokens": ask.max_output_tokens or DEFAULT_TOKENS,
     }
-    if tools := _tools(ask.offer):
+    if tools := [*_tools(ask.offer), *ask.settings.get("tools", ())]:
         request["tools"] = tools
     if (container := _container(ask)) is not None:
         request["container"] = container
@@ -38,6 +38,16 @@ def write_request(ask: Ask) -> dict[str, Any]:
         schema = {"type": "json_schema", "schema": dict(ask.output_schema)}
         request["output_config"] = {**request.get("output_config", {}), "format": schema}
     return request
+
+
+def _with_words(message: Item) -> Item:
+    """The vendor sends texts without words, and refuses to have them back."""
+    blocks = [block for block in items_of(message, "content") if _says_something(block)]
+    return {**message, "content": blocks}
+
+
+def _says_something(block: Item) -> bool:
+    return block.get("type") != "text" or bool(text_of(block, "text").strip())
 
 
 def write_answers(answers: Sequence[Answered]) -> list[Item]:

@@ -8,6 +8,8 @@ from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
 from hatchway.core.results import guessed_type
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
@@ -19,6 +21,7 @@ from hatchway.hosted.gemini.tool import MAX_FILE_BYTES, GeminiCodeExecutionTool,
 from hatchway.hosted.gemini.writing import write_answers, write_request
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.settings import checked
 from hatchway.hosted.vendor import Answered, Ask, Fold, Offer, Received, Vendor
 from hatchway.hosted.wire import as_item, item_of, items_of, text_of
 
@@ -31,6 +34,20 @@ except ImportError as e:
 
 _WAYS_IN = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 """Variables of the environment by which the SDK finds a way in."""
+
+_FUNCTIONS = "run(prompt, tool_choice=…)"
+_SCHEMA = "run(prompt, output_schema=…)"
+_OURS = {
+    "system_instruction": "GeminiAdapter(…, instructions=…)",
+    "max_output_tokens": "GeminiAdapter(…, max_output_tokens=…)",
+    "tool_config": _FUNCTIONS,
+    "automatic_function_calling": "leave it out: calls pass the gate",
+    "response_mime_type": _SCHEMA,
+    "response_schema": _SCHEMA,
+    "response_json_schema": _SCHEMA,
+    "http_options": "GeminiAdapter(…, client=genai.Client(http_options=…))",
+    "should_return_http_response": "leave it out: HostedReply.items has what came",
+}
 
 
 class GeminiVendor(Vendor):
@@ -61,6 +78,19 @@ class GeminiVendor(Vendor):
             )
         self.client: Any = given
         self._inline: dict[str, Item] = {}
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Of `GenerateContentConfig`, in the words of the SDK or of the API; as the API takes them."""
+        fields = types.GenerateContentConfig.model_fields
+        known = {**{name: name for name in fields}, **{told.alias: name for name, told in fields.items() if told.alias}}
+        named = {known.get(name, name): value for name, value in given.items()}
+        try:
+            config = types.GenerateContentConfig(**checked(named, fields, _OURS))
+        except ValidationError as e:
+            first = e.errors()[0]
+            wrong = f"settings: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise InvalidSetting(wrong, hint="help(google.genai.types.GenerateContentConfig) has the words") from None
+        return config.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
         """A user's content."""

@@ -9,18 +9,25 @@ from hatchway.core.errors import InvalidSetting
 from hatchway.hosted.code import Item
 from hatchway.hosted.gemini.reading import OWN
 from hatchway.hosted.vendor import Answered, Ask, Offer
+from hatchway.hosted.wire import items_of
+
+BESIDE = frozenset(
+    {"safetySettings", "labels", "cachedContent", "serviceTier", "store", "modelArmorConfig", "continuationToken"}
+)
+"""Settings that stand beside those of the generation."""
 
 
 def write_request(ask: Ask) -> dict[str, Any]:
     """The model, and the body of `generateContent`."""
-    body: Item = {"contents": list(ask.history)}
-    if tools := _tools(ask.offer):
+    body: Item = {"contents": [content for each in ask.history if (content := _filled(each))["parts"]]}
+    body |= {name: value for name, value in ask.settings.items() if name in BESIDE}
+    if tools := [*_tools(ask.offer), *ask.settings.get("tools", ())]:
         body["tools"] = tools
     if ask.instructions:
         body["systemInstruction"] = {"parts": [{"text": ask.instructions}]}
     if ask.tool_choice is not None:
         body["toolConfig"] = {"functionCallingConfig": _choice(ask.tool_choice, ask.offer)}
-    generation: Item = dict(ask.settings)
+    generation: Item = {name: value for name, value in ask.settings.items() if name not in (*BESIDE, "tools")}
     if ask.max_output_tokens is not None:
         generation["maxOutputTokens"] = ask.max_output_tokens
     if ask.output_schema is not None:
@@ -28,6 +35,11 @@ def write_request(ask: Ask) -> dict[str, Any]:
     if generation:
         body["generationConfig"] = generation
     return {"model": ask.model, "body": body}
+
+
+def _filled(content: Item) -> Item:
+    """Without parts the SDK emptied in a stream: the vendor refuses them, and with them all that is said later."""
+    return {**content, "parts": items_of(content, "parts")}
 
 
 def write_answers(answers: Sequence[Answered]) -> list[Item]:

@@ -17,6 +17,7 @@ from hatchway.hosted.openai.stream import OpenAIFold
 from hatchway.hosted.openai.tool import MAX_FILE_BYTES, SUFFIXES, OpenAICodeInterpreterTool, interpreted
 from hatchway.hosted.openai.writing import without_container, write_answers, write_request
 from hatchway.hosted.provider_tool import ProviderTool
+from hatchway.hosted.settings import CONVERSATION, arguments, checked
 from hatchway.hosted.vendor import Answered, Ask, Fold, Offer, Received, Vendor
 from hatchway.hosted.wire import as_item, text_of
 
@@ -31,6 +32,18 @@ _ABOUT_SETTING = re.compile(r"container\.\w|container file|unknown parameter", r
 _GONE = re.compile(
     r"expired|found|not exist|expected container_id|no such|no longer|deleted|unknown|invalid container|cntr_", re.I
 )
+
+_OURS = {
+    "model": 'OpenAIAdapter("its-name")',
+    "input": "run(prompt)",
+    "stream": "adapter.stream(prompt)",
+    "background": "leave it out: run() waits, stream() tells",
+    "instructions": "OpenAIAdapter(…, instructions=…)",
+    "max_output_tokens": "OpenAIAdapter(…, max_output_tokens=…)",
+    "tool_choice": "run(prompt, tool_choice=…)",
+    "previous_response_id": CONVERSATION,
+    "conversation": CONVERSATION,
+}
 
 
 class OpenAIVendor(Vendor):
@@ -61,6 +74,10 @@ class OpenAIVendor(Vendor):
                 f"the client is an openai.AsyncOpenAI, not {type(given).__name__}", hint="client=openai.AsyncOpenAI()"
             )
         self._client: Any = given.with_options(max_retries=0)  # we retry: told, bounded, within the deadline
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Of `responses.create`."""
+        return checked(given, arguments(self._client.responses.create), _OURS)
 
     def spoken(self, prompt: str, files: Sequence[Item]) -> list[Item]:
         """A user's message."""

@@ -20,7 +20,7 @@ INCLUDE = "code_interpreter_call.outputs"
 def write_request(ask: Ask) -> dict[str, Any]:
     """The arguments of `responses.create`."""
     request: dict[str, Any] = {**ask.settings, "model": ask.model, "input": list(ask.history)}
-    if tools := _tools(ask):
+    if tools := [*_tools(ask), *ask.settings.get("tools", ())]:
         request["tools"] = tools
     if ask.offer.code is not None:
         request["include"] = [*dict.fromkeys([*request.get("include", ()), INCLUDE])]
