@@ -87,7 +87,7 @@ def test_an_unknown_memory_tier(tier: Any) -> None:
     with pytest.raises(InvalidSetting, match=f"memory_limit is one of 1g, 4g, 16g, 64g, not {tier!r}"):
         code_tool("openai", container={"type": "auto", "memory_limit": tier})
     for other in ("anthropic", "gemini"):  # they have none
-        with pytest.raises(InvalidSetting, match=f"the code tool of {other} is not given like this"):
+        with pytest.raises(InvalidSetting, match=f"the code tool of {other} takes no memory_limit"):
             code_tool(other, memory_limit="4g")
 
 

@@ -107,5 +107,5 @@ def test_places_that_are_none() -> None:
     code = code_tool("openai", approve=lambda call: True)
     with pytest.raises(InvalidSetting, match="approve is given twice"):
         an_adapter("openai", [], code, approve=lambda call: True)
-    with pytest.raises(InvalidSetting, match="not given like this"):
+    with pytest.raises(InvalidSetting, match="the code tool of anthropic takes no memory"):
         code_tool("anthropic", memory="4g")

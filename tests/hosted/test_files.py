@@ -49,7 +49,9 @@ def test_globs(root: Path) -> None:
     assert names(root, include_glob=("deep/*",)) == ["app/deep/d.py"]
     assert names(root, include_glob=("deep/**",)) == ["app/deep/d.py", "app/deep/er/e.txt"]
     assert names(root, include_glob=("?.md",)) == ["app/b.md"]
-    assert names(root, include_glob=("[ab].py",)) == []
+    with pytest.raises(InvalidSetting, match="the mount 'app' has no file for the code") as caught:
+        names(root, include_glob=("[ab].py",))
+    assert caught.value.hint == "check host_path, include_glob and exclude_glob; links need follow_symlinks=True"
     mounted = names(root, mount_path=VfsPath(("workspace", "x")), include_glob=("a.py",))
     assert mounted == ["workspace/x/a.py"]
     assert names(root, host_path="app/a.py") == ["app/a.py"]
@@ -162,6 +164,11 @@ def test_the_same_bytes_have_one_digest(root: Path) -> None:
         ("a:b", "a_b"),
         ("x" * 300 + ".png", "x" * (MAX_NAME - 4) + ".png"),
         ("x." + "y" * 300, "x." + "y" * (MAX_NAME - 2)),
+        ("Übersicht 2026.csv", "Übersicht 2026.csv"),
+        ("データ.csv", "データ.csv"),
+        ("\u0438\u0306.txt", "\u0439.txt"),
+        ("é" * 200 + ".png", "é" * 58 + ".png"),
+        ("a\ud800b.txt", "a_b.txt"),
     ],
 )
 def test_names_of_strangers(given: str, safe: str) -> None:

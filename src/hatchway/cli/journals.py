@@ -20,6 +20,8 @@ PAGE_BYTES = 4096
 """What a journal needs at least to be opened."""
 SHORT_ID = 8
 """Characters of a run's id that are shown in a list; as many are enough to name it."""
+ADAPTERS = {"openai": "OpenAIAdapter", "anthropic": "AnthropicAdapter", "gemini": "GeminiAdapter"}
+"""What asks a vendor; its runs are journaled under the vendor's name."""
 
 
 def open_journal(place: str) -> Journal:
@@ -100,8 +102,23 @@ def command(words: str, journal: Journal) -> str:
 
 
 def resume_command(run: RunRow, journal: Journal) -> str:
-    """The command that goes on with a run; what its tools were in, nobody wrote down."""
+    """The command that goes on with a run; what its tools were in, nobody wrote down.
+
+    A request to a vendor goes on in a program: no command has its model and its key.
+    """
+    if run.sandbox in ADAPTERS:
+        return f"in your program: {ADAPTERS[run.sandbox]}(…, journal=…).resume({short(run)!r})"
     return command(f"resume {short(run)}" + (" --tools MODULE" if run.head.functions else ""), journal)
+
+
+def check_runs_here(run: RunRow, hint: str) -> None:
+    """Refuse a run that a command cannot run.
+
+    Raises:
+        InvalidSetting: Its code ran at a vendor.
+    """
+    if run.sandbox in ADAPTERS:
+        raise InvalidSetting(f"run {short(run)} is a request to a model at {run.sandbox}, no code of ours", hint=hint)
 
 
 def journal_words(place: str) -> list[str]:

@@ -39,11 +39,12 @@ def replay(ctx: click.Context, run: str, sandbox: str | None, journal: str, as_j
     """
     from hatchway.cli.exits import Exit
     from hatchway.cli.granted import granted_sandbox
-    from hatchway.cli.journals import find_run, open_journal
+    from hatchway.cli.journals import check_runs_here, command, find_run, open_journal
     from hatchway.cli.objects import print_json
 
     with open_journal(journal) as opened:
         found = find_run(opened, run)
+        check_runs_here(found, command(f"show {found.run_id}", opened))
         replayed = asyncio.run(_replay(granted_sandbox(sandbox or found.sandbox, ()), opened, found))
     if as_json:
         print_json({**asdict(replayed), "same": replayed.difference is None})

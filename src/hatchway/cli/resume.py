@@ -71,7 +71,7 @@ def resume(
 ) -> None:
     """Go on with a run that stands."""
     from hatchway.cli.granted import granted_sandbox, offered_tools
-    from hatchway.cli.journals import find_run, open_journal
+    from hatchway.cli.journals import check_runs_here, find_run, open_journal, resume_command
     from hatchway.cli.pictures import Pictures
     from hatchway.cli.report import JsonReport, TextReport
     from hatchway.cli.resuming import next_commands
@@ -92,6 +92,7 @@ def resume(
             if not as_json:
                 _tell_end(opened, found, report)
         else:
+            check_runs_here(found, resume_command(found, opened))
             report.standing = found.run_id
             where = granted_sandbox(sandbox or found.sandbox, packages, image=image, engine=engine)
             asyncio.run(_go_on(where, offered_tools(tools), opened, found, _known(ran, not_run), report, yes=yes))

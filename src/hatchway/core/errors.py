@@ -261,9 +261,11 @@ class AnswerWithheld(HatchwayError, AssertionError):
 
     def __init__(self, provider: str, reason: str, *, text: str = "", hint: str = "") -> None:
         is_long = "max" in reason.lower() or "length" in reason.lower()
+        next_step = "raise max_output_tokens" if is_long else "ask in other words"
+        if "context_window" in reason:
+            next_step = "the conversation is too long for the model: ask in a new one"
         super().__init__(
-            f"{provider} gave no whole answer: {reason}" + (f": {text[:500]}" if text else ""),
-            hint=hint or ("raise max_output_tokens" if is_long else "ask in other words"),
+            f"{provider} gave no whole answer: {reason}" + (f": {text[:500]}" if text else ""), hint=hint or next_step
         )
         self.provider = provider
         self.reason = reason

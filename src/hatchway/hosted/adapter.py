@@ -23,7 +23,7 @@ from hatchway.hosted.code import FileRef, Provider, file_ref
 from hatchway.hosted.context import EventBus, Turn, heard, serving
 from hatchway.hosted.desk import Desk
 from hatchway.hosted.downloads import save_all, write_all
-from hatchway.hosted.given import folders
+from hatchway.hosted.given import folders, worded
 from hatchway.hosted.offering import offered
 from hatchway.hosted.reply import HostedReply, as_reply
 from hatchway.hosted.sandbox import HostedSandbox
@@ -157,7 +157,7 @@ class HostedAdapter(ABC):
             SandboxUnavailable, SandboxCrashed, TransportError: The vendor refused, failed or cannot be reached.
         """
         turn = self.desk.turn(
-            prompt, session, name=name, files=files, tool_choice=tool_choice, output_schema=output_schema
+            worded(prompt), session, name=name, files=files, tool_choice=tool_choice, output_schema=output_schema
         )
         with serving(turn):
             return as_reply(await self._mode.run(prompt))
@@ -180,7 +180,7 @@ class HostedAdapter(ABC):
             AnswerWithheld, InvalidSetting, SandboxUnavailable, SandboxCrashed, TransportError: As `run`.
         """
         turn = self.desk.turn(
-            prompt, session, name=name, files=files, tool_choice=tool_choice, output_schema=output_schema
+            worded(prompt), session, name=name, files=files, tool_choice=tool_choice, output_schema=output_schema
         )
         turn.streams = True
         async with aclosing(self.events(turn)) as events:

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.results import ExecFile
 from hatchway.hosted.context import EventBus, PromptMetadata, Turn
+from hatchway.hosted.given import exec_files
 from hatchway.hosted.session import HostedSession
 
 if TYPE_CHECKING:
@@ -60,9 +61,10 @@ class Desk:
         """A request about to be made.
 
         Raises:
-            InvalidSetting: `tool_choice` is none, or files for code that is not there.
+            InvalidSetting: Not a prompt or session, `tool_choice` is none, or files for code that is not there.
         """
-        adapter, given = self._adapter, tuple(files)
+        adapter, given = self._adapter, exec_files(files)
+        self._check_session(session)
         tool_choice = self._chosen(tool_choice)
         if given:
             self._check_files()
@@ -78,6 +80,20 @@ class Desk:
             options={"tool_choice": tool_choice, "output_schema": output_schema and dict(output_schema)},
             files=given,
         )
+
+    def _check_session(self, session: Any) -> None:
+        if session is None:
+            return
+        if not isinstance(session, HostedSession):
+            raise InvalidSetting(
+                f"a session is a HostedSession, not {type(session).__name__}", hint="adapter.session()"
+            )
+        at = session.sandbox.adapter.provider
+        if at != self._adapter.provider:
+            raise InvalidSetting(
+                f"the session is a conversation with {at}, this adapter speaks with {self._adapter.provider}",
+                hint="begin a new one: adapter.session()",
+            )
 
     def _check_files(self) -> None:
         offer = self._adapter.offer

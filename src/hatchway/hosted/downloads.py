@@ -6,30 +6,37 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
+from unicodedata import normalize
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.results import ExecFile
 from hatchway.hosted.code import FileRef
 
 MAX_NAME = 120
-_STRANGE = re.compile(r"[^\w .()+,=@-]", re.ASCII)
+"""Bytes, as a file system counts them."""
+_STRANGE = re.compile(r"[^\w .()+,=@-]")
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 
 
 def safe_name(filename: str, file_id: str = "") -> str:
     """A plain file name for what a stranger called a file.
 
-    The last part of a path only, strange characters as `_`; never empty, hidden, reserved or long.
+    The last part of a path only, letters of any script, all else as `_`; never empty, hidden, reserved or long.
     """
-    last = re.split(r"[/\\]", filename)[-1]
+    last = normalize("NFC", re.split(r"[/\\]", filename)[-1])
     name = _STRANGE.sub("_", last).strip(" .")
     if not name.strip("_"):
         name = _STRANGE.sub("_", file_id).strip(" .") or "file"
     if name.partition(".")[0].lower() in _RESERVED:
         name = f"_{name}"
     stem, dot, suffix = name.rpartition(".")
-    room = MAX_NAME - len(dot + suffix)
-    return name if len(name) <= MAX_NAME else f"{stem[:room]}{dot}{suffix}" if room > 0 and stem else name[:MAX_NAME]
+    room = MAX_NAME - len(f"{dot}{suffix}".encode())
+    return f"{_cut(stem, room)}{dot}{suffix}" if room > 0 and stem else _cut(name, MAX_NAME)
+
+
+def _cut(text: str, size: int) -> str:
+    """As many letters as fit into so many bytes."""
+    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
 
 
 async def save_all(

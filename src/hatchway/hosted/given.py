@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hatchway.core.errors import InvalidSetting
+from hatchway.core.results import ExecFile
 
 
 def several(name: str, given: Any) -> tuple[Any, ...]:
@@ -33,6 +34,32 @@ def texts(name: str, given: Any) -> tuple[str, ...]:
     if wrong := [each for each in every if not isinstance(each, str) or not each.strip()]:
         raise InvalidSetting(f"{name} are texts, not {wrong[0]!r:.80}", hint=f'{name}=["…"]')
     return every
+
+
+def exec_files(given: Any) -> tuple[ExecFile, ...]:
+    """Files for a request.
+
+    Raises:
+        InvalidSetting: Something that is no `ExecFile`.
+    """
+    every = several("files", given)
+    if wrong := [each for each in every if not isinstance(each, ExecFile)]:
+        raise InvalidSetting(
+            f"files are ExecFiles, not {type(wrong[0]).__name__}", hint='ExecFile(name="a.csv", content=b"…")'
+        )
+    return every
+
+
+def worded(prompt: Any) -> str:
+    """A prompt, in words.
+
+    Raises:
+        InvalidSetting: Something else, or nothing: the vendor would refuse it, with the whole conversation.
+    """
+    if not isinstance(prompt, str) or not prompt.strip():
+        told = "an empty one" if isinstance(prompt, str) else type(prompt).__name__
+        raise InvalidSetting(f"a prompt is text, not {told}", hint='run("What is 6 times 7?")')
+    return prompt
 
 
 def folders(name: str, given: Iterable[str | os.PathLike[str]] | str | os.PathLike[str]) -> tuple[Path, ...]:

@@ -147,6 +147,11 @@ def collect(mounts: Iterable[HostMount], roots: Sequence[Path], rules: FileRules
     for mount in mounts:
         root, start = _located(mount, roots)
         paths = [path for path in _files(start, mount, root) if _is_wanted(path, start, mount)]
+        if not paths:
+            raise InvalidSetting(
+                f"the mount {mount.host_path!r} has no file for the code",
+                hint="check host_path, include_glob and exclude_glob; links need follow_symlinks=True",
+            )
         total = 0
         for path in paths:
             size = path.stat().st_size

@@ -30,6 +30,8 @@ def offered(
         InvalidTool: A tool of another vendor, two code tools, two tools of one name, or code that cannot call tools.
     """
     every = several("tools", given)
+    for kind in (each for each in every if isinstance(each, type) and issubclass(each, Tool)):
+        raise InvalidTool(f"{kind.__name__} is a kind of tool, not a tool", hint=f"tools=[{kind.__name__}(…)]")
     code = [cast("AnyProviderTool", each) for each in every if isinstance(each, ProviderTool)]
     for tool in code:
         if tool.provider != provider:

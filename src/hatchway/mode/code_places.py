@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -49,7 +50,8 @@ def code_tool(
         rules: Stored permissions for the code's calls.
         limits: Of each execution here, of each request at a vendor.
         host_mounts: `HostMount`s: files for the code, in the folders its adapter allows.
-        settings: For the vendor's tool, such as `container=`.
+        settings: For the vendor's tool: `container=` at OpenAI and Anthropic, `version=`, `skills=` and `file_ids=` at
+            Anthropic, `handle_provider_output=` and `handler=` at all of them.
 
     Raises:
         InvalidSetting: An unknown place, or settings it does not take.
@@ -86,11 +88,12 @@ def code_tool(
 
 def _vendor_tool(where: str, settings: dict[str, Any]) -> Tool:
     module, _, name = VENDORS[where].partition(":")
-    made: Callable[..., Tool] = getattr(import_module(module), name)
-    try:
-        return made(**settings)
-    except TypeError as e:
+    made: type[Tool] = getattr(import_module(module), name)
+    own = {each.name for each in fields(made)} - {each.name for each in fields(Tool)}
+    words = own - {"provider", "kind", "config"} | {"description"}
+    if unknown := sorted(set(settings) - words):
+        asked_for = words - {"tools", "approve", "rules", "limits", "host_mounts"}  # code_tool names them itself
         raise InvalidSetting(
-            f"the code tool of {where} is not given like this: {e}",
-            hint="help(hatchway.hosted.code_tool) has its words",
-        ) from None
+            f"the code tool of {where} takes no {', '.join(unknown)}", hint=f"it takes {', '.join(sorted(asked_for))}"
+        )
+    return made(**settings)

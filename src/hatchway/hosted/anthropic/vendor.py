@@ -114,7 +114,7 @@ class AnthropicVendor(Vendor):
             message: Any = json.loads(raw.http_response.text)
         except ValueError:
             raise TransportError("anthropic sent something that is no JSON", hint="check base_url") from None
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or "content" not in message:
             raise TransportError("anthropic sent something that is no message", hint="check base_url")
         return Received(response=cast(Item, message), request_id=raw.headers.get("request-id"))
 

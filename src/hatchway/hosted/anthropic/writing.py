@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from hatchway.hosted.anthropic.reading import CALLS, RESULTS, code_uses, read_result
 from hatchway.hosted.anthropic.tool import AnthropicCodeExecutionTool
-from hatchway.hosted.code import Item
+from hatchway.hosted.code import HostedCodeResult, Item
 from hatchway.hosted.vendor import Answered, Ask, Offer
 from hatchway.hosted.wire import item_of, items_of, text_of
 
@@ -88,13 +88,20 @@ def _kept(block: Item, uses: dict[str, Item], ended: set[str], from_code: set[st
         return _words(f"I began this in a container that is gone now; it did not end:\n{code}")
     if kind in RESULTS:
         code = read_result(block, uses.get(text_of(block, "tool_use_id"), {}), None)
-        printed = f"It printed:\n{code.text}" if code.text else "It printed nothing."
+        printed = f"It printed:\n{code.text}" if code.text else _ending(code)
         return _words(f"I ran this in a container that is gone now, with its files:\n{code.call.code}\n{printed}")
     if kind == "tool_use" and text_of(block, "id") in from_code:
         return _words(f"It called {text_of(block, 'name')}({json.dumps(block.get('input'))}).")
     if kind == "tool_result" and text_of(block, "tool_use_id") in from_code:
         return _words(f"That call was made and gave: {block.get('content')}")
     return [block]
+
+
+def _ending(code: HostedCodeResult) -> str:
+    """How code ended that shows no output."""
+    if code.error_code:
+        return f"It failed: {code.error_code}."
+    return "What it printed is not known any more." if code.opaque else "It printed nothing."
 
 
 def _words(text: str) -> list[Item]:

@@ -110,7 +110,7 @@ class OpenAIVendor(Vendor):
             response: Any = raw.http_response.json()
         except ValueError:
             raise TransportError("openai sent something that is no JSON", hint="check base_url") from None
-        if not isinstance(response, dict):
+        if not isinstance(response, dict) or "output" not in response:
             raise TransportError("openai sent something that is no response", hint="check base_url")
         return Received(response=cast(Item, response), request_id=raw.request_id)
 

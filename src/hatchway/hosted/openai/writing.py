@@ -79,10 +79,9 @@ def _retold(item: Item) -> Item:
 def _as_words(item: Item) -> Item:
     """A message without its id, by which the vendor would miss the thoughts before it."""
     parts = items_of(item, "content")
-    return {
-        "role": "assistant",
-        "content": "".join(text_of(part, "text") or text_of(part, "refusal") for part in parts),
-    }
+    words = "".join(text_of(part, "text") or text_of(part, "refusal") for part in parts)
+    phase = {"phase": item["phase"]} if item.get("phase") else {}  # without it the model does worse
+    return {"role": "assistant", "content": words, **phase}
 
 
 def _without_citations(item: Item) -> Item:
