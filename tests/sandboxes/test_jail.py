@@ -160,6 +160,11 @@ async def test_the_interpreter_itself_can_be_started_and_pools_work(jail: JailSa
     assert (await run(jail, _dedented(code))).output == (b"42\n", [4, 9])
 
 
+async def test_a_fork_says_nothing_of_its_own(jail: JailSandbox) -> None:
+    result = await run(jail, "import os\nos.waitpid(os.fork() or os._exit(3), 0)[1] >> 8")
+    assert (result.output, result.stderr) == (3, "")
+
+
 async def test_orphans_are_reaped(jail: JailSandbox) -> None:
     code = """
         import os, time

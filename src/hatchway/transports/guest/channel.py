@@ -54,5 +54,5 @@ class PipeChannel:
 
     def close(self):
         """Give both ends back."""
-        os.close(self._read_fd)
-        os.close(self._write_fd)
+        for fd in {self._read_fd, self._write_fd}:  # a socket is both
+            os.close(fd)
