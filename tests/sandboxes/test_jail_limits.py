@@ -192,6 +192,32 @@ async def test_cpu_of_descendants_is_told(jail: JailSandbox, is_reaped: bool) ->
     assert 0.3 < result.usage.cpu_seconds < 5
 
 
+async def test_signals_that_wait_and_timers(jail: JailSandbox) -> None:
+    """The kernel counts them per user: all that one execution could queue would be missing to its caller."""
+    code = """
+        import ctypes, errno, os, signal
+        libc = ctypes.CDLL(None, use_errno=True)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [40])
+        queued, timer = 0, ctypes.c_void_p()
+        while queued < 5000 and not libc.sigqueue(os.getpid(), 40, 0):
+            queued += 1
+        refused = ctypes.get_errno()
+        queued <= 512, errno.errorcode[refused], libc.timer_create(1, None, ctypes.byref(timer))
+    """
+    assert (await run(jail, code)).output == (True, "EAGAIN", -1)
+
+
+async def test_huge_pages_that_no_limit_counts(jail: JailSandbox) -> None:
+    code = """
+        import mmap
+        try:
+            mmap.mmap(-1, 2 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)
+        except OSError as e:
+            print(e)
+    """
+    assert (await run(jail, code)).stdout == "[Errno 1] Operation not permitted\n"
+
+
 async def test_file_bytes(jail: JailSandbox) -> None:
     error = await over(jail, "file_bytes", "open('f', 'wb').write(bytes(2 << 20))", file_bytes=MIB)
     assert error.message.endswith("OSError: [Errno 27] File too large")

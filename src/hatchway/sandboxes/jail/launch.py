@@ -32,6 +32,8 @@ PRELOADED = (
 )  # fmt: skip
 """Standard modules imported before the first fork: code finds them for nothing, a cold start pays for them."""
 OUTPUT = "/output"
+PENDING_SIGNALS = 512
+"""Signals with a value that wait for all its processes, and timers: without them the caller could make none."""
 NO_END = 1 << 30
 """Seconds that no process lives to see."""
 TEXTS = {
@@ -203,5 +205,7 @@ def quota_order(quota: Quota, **extra: tuple[int, int]) -> dict[str, Any]:
             "RLIMIT_CORE": (1, 1),  # at 0 a core dump still goes to the program that the machine may have for them
             "RLIMIT_MEMLOCK": (0, 0),
             "RLIMIT_MSGQUEUE": (0, 0),
+            # Counted per user, the caller included, through every namespace: signals that wait, and timers.
+            "RLIMIT_SIGPENDING": (PENDING_SIGNALS, PENDING_SIGNALS),
         },
     }
