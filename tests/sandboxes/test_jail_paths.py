@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from hatchway.core.errors import CodeRuntimeError, InvalidSetting
+from hatchway.core.errors import CodeRuntimeError, CodeTimeoutError, InvalidSetting
+from hatchway.core.limits import Limits
 from hatchway.core.paths import path_rules
 from hatchway.core.results import ExecutionResult
 from hatchway.sandboxes.jail import JailSandbox
@@ -70,6 +71,112 @@ async def test_what_may_be_read_cannot_be_changed(make_jail: MakeJail, work: Pat
             with pytest.raises(CodeRuntimeError, match=r"Read-only file system|Permission denied"):
                 await run(jail, code)
     assert (work / "plain.txt").read_text() == "plain"
+
+
+ATTRIBUTES = """
+import os
+def tried(act, *arguments, **settings):
+    try:
+        act(*arguments, **settings)
+    except OSError as e:
+        return type(e).__name__
+    return "done"
+def changes(path):
+    fd = os.open(path, os.O_PATH)
+    return {
+        tried(os.chmod, path, 0o707), tried(os.utime, path, (1, 2)), tried(os.chown, path, -1, os.getgid()),
+        tried(os.utime, path), tried(os.lchown, path, -1, os.getgid()), tried(os.chmod, f"/proc/self/fd/{fd}", 0o707),
+    }
+"""
+
+
+async def test_what_a_file_is_like_changes_where_the_code_may_write(make_jail: MakeJail, work: Path) -> None:
+    code = ATTRIBUTES + textwrap.dedent("""
+        import shutil
+        os.chdir(os.environ["TMPDIR"])
+        open("own", "w").close()
+        os.chmod("own", 0o640)
+        os.utime("own", (5, 6))
+        with open("own") as f:
+            os.fchmod(f.fileno(), 0o604)
+            os.utime(f.fileno(), (7, 8))
+        os.mkdir("below")
+        os.chdir("below")
+        os.chmod("../below/../own", 0o600)
+        os.chdir("..")
+        shutil.copy2("own", "below/copy")
+        seen = os.stat("below/copy")
+        oct(seen.st_mode), seen.st_mtime, tried(os.chmod, "none", 0o600), tried(os.chmod, "", 0o600)
+    """)
+    async with make_jail() as jail:
+        result = await run(jail, code)
+    assert result.output == ("0o100600", 8.0, "FileNotFoundError", "FileNotFoundError")
+
+
+async def test_what_a_file_is_like_changes_nowhere_else(make_jail: MakeJail, work: Path) -> None:
+    """Landlock stands before no mode: where the code has the caller's uid, it is a deputy of it that does."""
+    beside = work.parent / "beside"
+    beside.write_text("beside")
+    for path in (beside, work / "plain.txt"):
+        path.chmod(0o644)
+        os.utime(path, (10, 10))
+    code = ATTRIBUTES + textwrap.dedent(f"""
+        places = {{{str(work)!r} + "/plain.txt"}}
+        if os.path.exists({str(beside)!r}):  # the landlock tier: it can be looked up
+            os.chdir(os.environ["TMPDIR"])
+            os.symlink({str(beside)!r}, "link")
+            os.symlink({str(work.parent)!r}, "folder")
+            places |= {{{str(beside)!r}, "folder/beside", "/proc/self/root" + {str(beside)!r}}}
+            places |= {{os.path.relpath({str(beside)!r}), os.path.abspath(".") + "/.." + {str(beside)!r}[4:]}}
+            print(tried(os.chmod, "link", 0o707), tried(os.utime, "link", (1, 2)))
+        {{answer for place in places for answer in changes(place)}} - {{"PermissionError", "OSError"}}
+    """)
+    async with make_jail(paths=path_rules(read=[work])) as jail:
+        result = await run(jail, code)
+    assert result.output == set()
+    assert result.stdout in ("", "PermissionError PermissionError\n")
+    for path in (beside, work / "plain.txt"):
+        assert (path.stat().st_mode & 0o777, path.stat().st_mtime) == (0o644, 10)
+
+
+async def test_what_is_denied_for_writing_keeps_its_mode_and_times(make_jail: MakeJail, work: Path) -> None:
+    code = ATTRIBUTES + "changes('fixed.cfg'), tried(os.utime, 'plain.txt')"
+    os.utime(work / "fixed.cfg", (10, 10))
+    async with make_jail(paths=path_rules(write=[work], **RULES)) as jail:
+        assert (await run(jail, code)).output == ({"PermissionError"}, "done")
+    assert (work / "fixed.cfg").stat().st_mtime == 10
+
+
+async def test_a_deputy_answers_beside_a_storm_of_questions(make_jail: MakeJail) -> None:
+    code = """
+        import os, time
+        os.chdir(os.environ["TMPDIR"])
+        open("own", "w").close()
+        for _ in range(8):
+            if not os.fork():
+                while True:
+                    try: os.chmod("own", 0o600)
+                    except OSError: pass
+        time.sleep(60)
+    """
+    async with make_jail() as jail:
+        with pytest.raises(CodeTimeoutError):
+            await run(jail, code, limits=Limits(wall_seconds=1))
+        assert (await run(jail, "1 + 1")).output == 2
+
+
+async def test_notes_on_files_beside_are_not_told(make_jail: MakeJail, work: Path) -> None:
+    beside = work.parent / "beside"
+    beside.write_text("beside")
+    beside.chmod(0o644)
+    try:
+        os.setxattr(beside, "user.origin", b"elsewhere")
+    except OSError:
+        pytest.skip("this file system keeps no notes")
+    code = f"import os\nos.getxattr({str(beside)!r}, 'user.origin')"
+    async with make_jail() as jail:
+        with pytest.raises(CodeRuntimeError, match=r"No such file|not supported"):
+            await run(jail, code)
 
 
 async def test_nothing_beside_the_workspace_is_in_sight(make_jail: MakeJail, work: Path) -> None:
@@ -318,6 +425,19 @@ async def test_ordinary_work_goes_on_below_a_warden(make_jail: MakeJail, work: P
     """
     async with make_jail(paths=path_rules(write=[work], **RULES)) as jail:
         assert (await run(jail, code)).output == ("piped", b"unnamed", 17, 2, 21, False)
+
+
+async def test_a_handle_for_a_path_alone_opens_nothing(make_jail: MakeJail, work: Path) -> None:
+    code = """
+        import os
+        fds = [os.open(path, os.O_PATH) for path in (".", "plain.txt", ".env")]
+        print(os.fstat(fds[1]).st_size, open("plain.txt", opener=lambda p, f: os.open(p, f, dir_fd=fds[0])).read())
+        open(f"/proc/self/fd/{fds[2]}")
+    """
+    async with make_jail(paths=path_rules(write=[work], **RULES)) as jail:
+        with pytest.raises(CodeRuntimeError, match=r"ermission denied") as failed:
+            await run(jail, code)
+    assert failed.value.stdout == "5 plain\n"
 
 
 async def test_rules_hold_for_input_too(make_jail: MakeJail, work: Path) -> None:

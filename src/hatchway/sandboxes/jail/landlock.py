@@ -58,7 +58,7 @@ class LandlockedProcess(SupervisedProcess):
 
     async def begin(self, launch: Launch) -> None:
         """Ask for the process, sealed to its quota, in a folder made for it."""
-        cwd = tempfile.mkdtemp(prefix="hatchway-")
+        cwd = os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
         if launch.has_files:
             show_files(launch, Path(cwd))
             self.keep_output(f"{cwd}/output")

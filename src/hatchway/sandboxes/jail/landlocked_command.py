@@ -85,7 +85,7 @@ class CommandSpawner:
         told, theirs = os.pipe()
         try:
             command = LandlockedCommand(self._spawner, [fds[0], theirs, *fds[1:]], quota)
-            cwd = tempfile.mkdtemp(prefix="hatchway-")
+            cwd = os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
             if self._launch.has_files:
                 show_files(self._launch, Path(cwd))
             more: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Names changed in the code's place: moved, linked, removed, made; and who may use what they name."""
+"""Names changed in the code's place: moved, linked, removed, made."""
 
 from __future__ import annotations
 
@@ -56,25 +56,6 @@ class Changing:
         finally:
             for fd in (base, parent, handle):
                 handles.close(fd)
-        notify.answer(self._guarded.listener, asked, 0)
-
-    def mode(self, asked: notify.Asked) -> None:
-        """chmod, fchmod, fchmodat: who may use it is a part of what may not be changed."""
-        values, base = asked.arguments, None
-        if asked.name == "fchmod":
-            path = f"/proc/{asked.pid}/fd/{ctypes.c_int(values[0] & 0xFFFFFFFF).value}"
-        else:
-            pair = (None, values[0]) if asked.name == "chmod" else (values[0], values[1])
-            base, path = self._guarded.path(asked, *pair)
-        try:
-            handle = handles.handle_of(path, base, is_followed=True)
-        finally:
-            handles.close(base)
-        try:
-            self._guarded.check_open(handles.real_name(handle), os.O_WRONLY)
-            os.chmod(f"/proc/self/fd/{handle}", values[2 if asked.name == "fchmodat" else 1] & 0o1777)
-        finally:
-            os.close(handle)
         notify.answer(self._guarded.listener, asked, 0)
 
     def change(self, asked: notify.Asked) -> None:

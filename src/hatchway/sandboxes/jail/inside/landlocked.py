@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import socket
 import sys
 import threading
 import types
@@ -28,23 +29,47 @@ def main() -> None:
         package.__path__ = folders
         sys.modules[name] = package
     policy: Any = importlib.import_module("_hatchway_jail.policy")
-    policy.system_calls(False, False, description["is_command"], True)  # assembled once, for all guests
+    attributes: Any = importlib.import_module("_hatchway_jail.attributes")
+    has_deputy = os.geteuid() != 0 and not description["denied"] and attributes.notify.can_ask()
+    description["attributes"] = _attributes(policy, attributes, description, has_deputy)
+    policy.system_calls(
+        False, False, description["is_command"], True, description["attributes"]
+    )  # once, for all guests
     if description["denied"]:
         importlib.import_module("_hatchway_jail.warden")
 
     for name in ("granted", "writable"):
         description[name] = [(path, _identity(os.stat(path))) for path in description[name]]
 
-    def seal_guest(request: dict[str, Any], fds: Sequence[int]) -> None:
-        seal(description, request, fds)
+    def seal_guest(request: dict[str, Any], fds: Sequence[int], deputy: int) -> None:
+        seal(description, request, fds, deputy)
 
-    importlib.import_module(SPAWNER + ".spawner").main(int(sys.argv[3]), sys.argv[4], seal_guest)
+    def deputy_of(request: dict[str, Any], guest: socket.socket) -> Any:
+        listener = attributes.notify.taken(guest)
+        return None if listener is None else attributes.Attributes(listener, _places(description, request["cwd"]))
+
+    importlib.import_module(SPAWNER + ".spawner").main(
+        int(sys.argv[3]), sys.argv[4], seal_guest, deputy_of if has_deputy else None
+    )
 
 
-def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[int]) -> None:
+def _attributes(policy: Any, attributes: Any, description: dict[str, Any], has_deputy: bool) -> str:
+    """The calls that change what a file is like: as they are where the code has a uid of its own, else by a deputy."""
+    if description["denied"] or has_deputy:
+        return attributes.NAMES
+    return policy.EVERY_ATTRIBUTE if os.geteuid() == 0 else ""
+
+
+def _places(description: dict[str, Any], folder: str) -> list[tuple[str, int]]:
+    """Where the code may write, as paths and handles."""
+    own = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+    return [(os.readlink(_by_handle(fd)), fd) for fd in (own, *_handles(description["writable"]))]
+
+
+def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[int], deputy: int) -> None:
     """Give up all but the interpreter's files, the own folder, what is granted, and the channel."""
     kernel, policy = (importlib.import_module("_hatchway_jail." + name) for name in ("kernel", "policy"))
-    kernel.close_all_but({0, 1, 2, *kept})
+    kernel.close_all_but({0, 1, 2, *kept, *([deputy] if deputy >= 0 else [])})
     sys.path[:] = description["sys_path"]
     sys.dont_write_bytecode = True  # its folder is the code's
     folder = os.getcwd()
@@ -70,12 +95,19 @@ def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[in
         os.chdir(description["workdir"])
     if description["denied"]:
         warden: Any = importlib.import_module("_hatchway_jail.warden")
-        warden.enter(description["denied"], [folder, *description["denied"]["roots"]])
+        warden.enter(
+            description["denied"],
+            [folder, *description["denied"]["roots"]],
+            [folder, *(path for path, _ in description["writable"])],
+        )
         threading.main_thread()._set_native_id()  # pyright: ignore
         os.setsid()  # the warden leads the old session
     if request.get("has_tty"):
         importlib.import_module("fcntl").ioctl(0, TIOCSCTTY, 0)
-    policy.restrict_system_calls(False, False, description["is_command"], True)
+    if deputy >= 0:
+        notify: Any = importlib.import_module("_hatchway_jail.notify")
+        notify.hand_over(deputy, notify.ask_for(description["attributes"]))
+    policy.restrict_system_calls(False, False, description["is_command"], True, description["attributes"])
     sys.path += [*description["package_path"], *description["import_path"]]  # only now: the walls stand
 
 

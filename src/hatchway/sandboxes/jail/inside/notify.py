@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 import fcntl
 import os
+import signal
+import socket
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +19,7 @@ else:  # on the far side of `exec` there is no Hatchway, only its folders
 _ASK = 0x7FC00000
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 1 << 3, 1 << 5
 _RECEIVE, _SEND, _IS_VALID, _ADD_FD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
-_AND_SEND = 2
+_AND_SEND, _GO_ON = 2, 1
 _PAGE = 4096
 _MAX_PATH = 4096
 
@@ -52,6 +55,23 @@ def ask_for(names: str) -> int:
     raise OSError(failed, f"seccomp listener: {os.strerror(failed)}")
 
 
+def hand_over(channel: int, listener: int) -> None:
+    """Give the descriptor that `ask_for` gave to whoever answers; both are closed here."""
+    with socket.socket(fileno=channel) as way:
+        way.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))])
+    os.close(listener)
+
+
+def taken(channel: socket.socket) -> int | None:
+    """The descriptor that was handed over; None when whoever should have is dead."""
+    data, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
+    if not data:
+        return None
+    fds = array.array("i")
+    fds.frombytes(ancillary[0][2])
+    return fds[0]
+
+
 _names = {number: name for name, number in syscalls.numbers(os.uname().machine).items() if number is not None}
 
 
@@ -69,6 +89,11 @@ def received(listener: int) -> Asked | None:
 def answer(listener: int, asked: Asked, error: int) -> None:
     """The call is done, or fails with `error`."""
     _told(listener, _SEND, struct.pack("=QqiI", asked.number, 0, -error, 0))
+
+
+def let_through(listener: int, asked: Asked) -> None:
+    """The kernel does the call itself, with whatever its pointers lead to by then."""
+    _told(listener, _SEND, struct.pack("=QqiI", asked.number, 0, 0, _GO_ON))
 
 
 def answer_with(listener: int, asked: Asked, fd: int, flags: int) -> None:
@@ -90,17 +115,55 @@ def _told(listener: int, request: int, message: bytes) -> bool:
     return True
 
 
+def can_ask() -> bool:
+    """Whether calls can wait here for another process's answer; tried out with one that lives for a moment."""
+    ready, tell = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            seccomp.no_new_privs()
+            ask_for("fchmodat2")
+            os.write(tell, b"x")
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(tell)
+    try:
+        return bool(os.read(ready, 1) and bytes_at(pid, id(_names), 1))
+    except OSError:
+        return False  # its memory is closed to us
+    finally:
+        os.close(ready)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
 def text_at(pid: int, address: int) -> str:
     """The text that ends with a zero byte in another process's memory."""
     text = b""
     while len(text) < _MAX_PATH:
-        room = ctypes.create_string_buffer(_PAGE - (address + len(text)) % _PAGE)
-        ours = struct.pack("@PN", ctypes.addressof(room), len(room))
-        theirs = struct.pack("@PN", address + len(text), len(room))
-        count = _libc.process_vm_readv(pid, ours, ctypes.c_ulong(1), theirs, ctypes.c_ulong(1), ctypes.c_ulong(0))
-        if count <= 0:
-            raise OSError(14, "the text cannot be read")
-        text += room.raw[:count]
+        at = address + len(text)
+        text += _read(pid, at, _PAGE - at % _PAGE)
         if b"\0" in text:
             return os.fsdecode(text[: text.index(b"\0")])
     raise OSError(36, "the path is too long")
+
+
+def bytes_at(pid: int, address: int, size: int) -> bytes:
+    """So many bytes of another process's memory."""
+    read = _read(pid, address, size)
+    return read + _read(pid, address + len(read), size - len(read)) if len(read) < size else read
+
+
+def _read(pid: int, address: int, size: int) -> bytes:
+    """What lies there as far as one page goes.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    room = ctypes.create_string_buffer(size)
+    ours, theirs = struct.pack("@PN", ctypes.addressof(room), size), struct.pack("@PN", address, size)
+    count = _libc.process_vm_readv(pid, ours, ctypes.c_ulong(1), theirs, ctypes.c_ulong(1), ctypes.c_ulong(0))
+    if count <= 0:
+        raise OSError(14, "the memory cannot be read")
+    return room.raw[:count]

@@ -27,6 +27,10 @@ class Opening:
             asked, *((values[0], values[1]) if asked.name == "openat" else (None, values[0]))
         )
         flags, mode = _flags(asked)
+        if flags & os.O_PATH:  # it opens nothing: who uses the handle is asked again. And none can be handed over.
+            handles.close(base)
+            notify.let_through(self._guarded.listener, asked)
+            return
         try:
             fd = self._opened(asked, base, path, flags, mode)
         finally:
@@ -50,11 +54,7 @@ class Opening:
             self._guarded.check_open(handles.real_name(handle), flags)
             kind = os.fstat(handle).st_mode
             if stat.S_ISLNK(kind):
-                if not flags & os.O_PATH:
-                    raise OSError(errno.ELOOP, path)
-                return os.dup(handle)
-            if flags & os.O_PATH:
-                return handles.reopened(handle, os.O_PATH)
+                raise OSError(errno.ELOOP, path)
             if stat.S_ISFIFO(kind) and not flags & os.O_NONBLOCK:
                 return self._opened_later(asked, os.dup(handle), flags)
             return handles.reopened(

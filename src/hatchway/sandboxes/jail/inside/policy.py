@@ -22,11 +22,10 @@ read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close c
 lseek dup dup2 dup3 pipe pipe2 flock fsync fdatasync truncate ftruncate fallocate fadvise64 readahead sendfile
 copy_file_range sync_file_range stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents
 getdents64 getcwd chdir fchdir rename renameat mkdir mkdirat rmdir link linkat unlink unlinkat symlink symlinkat
-readlink readlinkat chown fchown lchown fchownat umask utime utimes utimensat futimesat getxattr lgetxattr fgetxattr
-listxattr llistxattr flistxattr
+readlink readlinkat umask fgetxattr flistxattr
 poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2
 timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4
-mmap mprotect munmap mremap madvise msync mincore brk membarrier
+mprotect munmap mremap madvise msync mincore brk membarrier
 rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigqueueinfo rt_tgsigqueueinfo rt_sigsuspend
 sigaltstack restart_syscall pause kill tkill tgkill pidfd_open pidfd_send_signal
 fork vfork execve execveat exit exit_group wait4 waitid set_tid_address set_robust_list get_robust_list rseq arch_prctl
@@ -53,12 +52,18 @@ _ALL, _SOCKET_TYPE, _FILE_KIND = 0xFFFFFFFF, 0xF, 0o170000
 _POINTER = 0xFFFFFFFFFFFFFFFF
 _MAKES_FILE, _TMPFILE, _WHITEOUT = os.O_CREAT, 0o20000000, 4
 _SET_IDS = (stat.S_ISUID, stat.S_ISGID)
+EVERY_ATTRIBUTE = "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utimensat utime utimes futimesat"
+"""Calls that change what a file is like. Landlock stands before none of them."""
 _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1}
 """Which argument is the mode."""
 _WATCHING = (1024, 1026)
 """F_SETLEASE, F_NOTIFY: the one holds up whoever else opens the file, the other tells what happens in a folder."""
 _ON_OTHERS = "setpriority sched_setaffinity sendmsg"
+_NOTES = "getxattr lgetxattr listxattr llistxattr"
+"""Notes on files, by path: no wall of Landlock's, and they may tell where a file came from."""
 _RLIMIT_CORE = 4
+_HUGE_PAGES, _HUGE_MEMFD = 0x40000, 4
+"""MAP_HUGETLB, MFD_HUGETLB: huge pages that the machine keeps for somebody; no limit on memory counts them."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 READ = landlock.READ | landlock.EXECUTE
 WRITE = READ | landlock.WRITE | landlock.MAKE_FIFO
@@ -84,11 +89,11 @@ def _sockets() -> list[Any]:
     ]
 
 
-def _no_set_ids() -> list[Any]:
+def _files(attributes: list[str]) -> list[Any]:
     """No file that lends its owner's rights: where the code may write, that file would be the caller's, root's too."""
     allow, no = seccomp.ALLOW, seccomp.refuse(errno.EPERM)
-    rules: list[Any] = []
-    for name, mode in _MODES.items():
+    rules: list[Any] = [(name, allow, ()) for name in attributes if name not in _MODES]
+    for name, mode in [(name, mode) for name, mode in _MODES.items() if name in (*attributes, "creat")]:
         rules += [*((name, no, ((mode, bit, bit),)) for bit in _SET_IDS), (name, allow, ())]
     for name, flags in (("open", 1), ("openat", 2)):
         rules.append((name, allow, ((flags, _MAKES_FILE | _TMPFILE, 0),)))
@@ -97,17 +102,18 @@ def _no_set_ids() -> list[Any]:
 
 
 def _on_others(shares_pids: bool) -> list[Any]:
-    """Calls that act on any process of the same user: where others are in sight, only on oneself.
+    """Calls that act on any process, or tell of any file, of the same user: where those are in sight, only on oneself.
 
     There descriptors are not passed on either: a file that is neither open nor named could not be counted.
     """
     allow = seccomp.ALLOW
     if not shares_pids:
-        return [*_limits(()), *seccomp.for_each(_ON_OTHERS, allow)]
+        return [*_limits(()), *seccomp.for_each(f"{_ON_OTHERS} {_NOTES}", allow)]
     return [
         *_limits(((0, _ALL, 0),)),
         *(("setpriority", allow, ((0, _ALL, which), (1, _ALL, 0))) for which in (os.PRIO_PROCESS, os.PRIO_PGRP)),
         ("sched_setaffinity", allow, ((0, _ALL, 0),)),
+        *seccomp.for_each(_NOTES, seccomp.refuse(errno.ENOTSUP)),  # as on a file system without: copying goes on
     ]
 
 
@@ -128,19 +134,25 @@ def _limits(tests: Any) -> list[Any]:
 
 @cache
 def system_calls(
-    has_memfd: bool, has_sockets: bool = False, is_command: bool = False, shares_pids: bool = False
+    has_memfd: bool,
+    has_sockets: bool = False,
+    is_command: bool = False,
+    shares_pids: bool = False,
+    attributes: str = EVERY_ATTRIBUTE,
 ) -> bytes:
     """The filter. Memory files are allowed only where a cgroup counts them: an address space limit does not.
 
-    A command may also set up its terminal, and watch files. The terminal is one of its own: see TIOCSTI above.
+    A command may also set up its terminal and, where no file of others is in sight, watch files. The terminal is one of
+    its own: see TIOCSTI above. Of the calls that change what a file is like it allows those in `attributes`.
     """
     allow = seccomp.ALLOW
     rules: list[Any] = [
         *seccomp.for_each(_PLAIN, allow),
-        *_no_set_ids(),
+        *_files(attributes.split()),
         *_on_others(shares_pids),
         *(("fcntl", seccomp.refuse(errno.EPERM), ((1, _ALL, command),)) for command in _WATCHING),
         ("fcntl", allow, ()),
+        ("mmap", allow, ((3, _HUGE_PAGES, 0),)),
         ("renameat2", allow, ((4, _WHITEOUT, 0),)),  # a whiteout is a device
         ("clone", allow, ((0, _NEW_NAMESPACES | _CLONE_PARENT, 0),)),
         ("clone3", seccomp.refuse(errno.ENOSYS), ()),  # its flags lie in memory; libc falls back to clone
@@ -152,10 +164,10 @@ def system_calls(
         # Event loops need stream pairs. A datagram socket, though paired, could be aimed at any address later.
         ("socketpair", allow, ((0, _ALL, socket.AF_UNIX), (1, _SOCKET_TYPE, socket.SOCK_STREAM))),
     ]
-    if is_command:
+    if is_command and not shares_pids:  # no wall of Landlock's: it would tell the names in any folder of the caller's
         rules += seccomp.for_each("inotify_init1 inotify_init inotify_add_watch inotify_rm_watch", allow)
     if has_memfd or is_command:
-        rules.append(("memfd_create", allow, ()))
+        rules.append(("memfd_create", allow, ((1, _HUGE_MEMFD, 0),)))
     if has_sockets:
         rules += _sockets()
     return seccomp.assemble(rules, default=seccomp.refuse(errno.EPERM))
@@ -182,7 +194,11 @@ def path_restriction(
 
 
 def restrict_system_calls(
-    has_memfd: bool, has_sockets: bool = False, is_command: bool = False, shares_pids: bool = False
+    has_memfd: bool,
+    has_sockets: bool = False,
+    is_command: bool = False,
+    shares_pids: bool = False,
+    attributes: str = EVERY_ATTRIBUTE,
 ) -> None:
     """Seccomp, last of all: from here on there is no way to build another wall, nor to take one down."""
-    seccomp.install(system_calls(has_memfd, has_sockets, is_command, shares_pids))
+    seccomp.install(system_calls(has_memfd, has_sockets, is_command, shares_pids, attributes))

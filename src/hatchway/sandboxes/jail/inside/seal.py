@@ -153,14 +153,13 @@ class Seal:
         calls.no_capabilities()
         calls.prctl(kernel.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to root
         calls.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-        writable = ["/tmp", *(["/output"] if launch["has_output"] else []), *launch["writable"]]
-        restriction = policy.path_restriction(["/"], writable, launch["proxy_port"])
+        restriction = policy.path_restriction(["/"], _writable(launch), launch["proxy_port"])
         if restriction is not None:
             calls.paths(restriction)
 
     def _go_below_warden(self) -> None:
         warden: Any = importlib.import_module("_hatchway_jail.warden")
-        warden.enter(self._launch["denied"], self._launch["denied"]["roots"])
+        warden.enter(self._launch["denied"], self._launch["denied"]["roots"], _writable(self._launch))
         os.setsid()  # the warden leads the old session
 
     def _take_terminal(self) -> None:
@@ -172,7 +171,10 @@ class Seal:
         self._given["init"] = calls.opened("pidfd_open", INIT_PID, 0)
         code = CODE_PID_BELOW_WARDEN if launch["denied"] else CODE_PID
         self._given["guest"] = calls.opened("pidfd_open", code, 0)
-        calls.system_calls(policy.system_calls(order["has_cgroup"], bool(launch["proxy_port"]), launch["is_command"]))
+        asked = {"attributes": importlib.import_module("_hatchway_jail.attributes").NAMES} if launch["denied"] else {}
+        calls.system_calls(
+            policy.system_calls(order["has_cgroup"], bool(launch["proxy_port"]), launch["is_command"], **asked)
+        )
 
     def _said_hello(self) -> Steps:
         hello = Steps(self._calls.free)
@@ -187,6 +189,10 @@ class Seal:
 def quota_of(order: dict[str, Any]) -> tuple[Any, ...]:
     """What of an order the walls depend on."""
     return order["disk_bytes"], order["disk_files"], order["rlimits"], order["has_cgroup"]
+
+
+def _writable(launch: dict[str, Any]) -> list[str]:
+    return ["/tmp", *(["/output"] if launch["has_output"] else []), *launch["writable"]]
 
 
 def _text(path: str) -> bytes:

@@ -7,7 +7,6 @@ change of the text meanwhile can change what is opened. Should the code kill it,
 
 from __future__ import annotations
 
-import array
 import errno
 import os
 import select
@@ -16,7 +15,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from . import kernel, notify
+from . import attributes, kernel, notify
+from .attributes import Attributes
 from .changing import Changing
 from .denied import Denied
 from .guarded import Guarded
@@ -25,7 +25,6 @@ from .opening import Opening
 OPENS = "open openat openat2 creat"
 MOVES = "rename renameat renameat2 link linkat"
 CHANGES = "truncate unlink unlinkat rmdir symlink symlinkat mkdir mkdirat mknod mknodat"
-MODES = "chmod fchmod fchmodat fchmodat2"
 REAP_SECONDS = 0.2
 PASSED_ON = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH,
@@ -33,51 +32,57 @@ PASSED_ON = (
 """Signals that whoever started the code sends to what it takes for the code."""
 
 
-def enter(rules: dict[str, Any], roots: list[str]) -> None:
-    """Go on as the code, below a warden that holds it to the rules. Needs Landlock and no_new_privs set before."""
+def enter(rules: dict[str, Any], roots: list[str], writable: list[str]) -> None:
+    """Go on as the code, below a warden that holds it to the rules. Needs Landlock and no_new_privs set before.
+
+    Args:
+        rules: The patterns.
+        roots: Places in which bare names count.
+        writable: Places in which the code may change what a file is like.
+    """
     ours, theirs = socket.socketpair()
     pid = kernel.fork()
     if pid:
         try:
             theirs.close()
-            _be_warden(pid, ours, rules, roots)
+            _be_warden(pid, ours, rules, roots, writable)
         finally:
             os._exit(1)
     ours.close()
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    names = f"{OPENS} {MOVES} {CHANGES} {MODES}" if rules["deny_write"] else f"{OPENS} {MOVES}"
-    listener = notify.ask_for(names)
-    theirs.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))])
-    os.close(listener)
+    names = f"{OPENS} {MOVES} {attributes.NAMES} {CHANGES if rules['deny_write'] else ''}"
+    notify.hand_over(os.dup(theirs.fileno()), notify.ask_for(names))
     theirs.recv(1)
     theirs.close()
 
 
-def _be_warden(code: int, channel: socket.socket, rules: dict[str, Any], roots: list[str]) -> None:
+def _be_warden(code: int, channel: socket.socket, rules: dict[str, Any], roots: list[str], writable: list[str]) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # its memory is nobody's business
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # Yama lets it look at descendants only: let none leave
     for number in PASSED_ON:
         signal.signal(number, lambda given, _frame: os.kill(code, given))
     for number in (signal.SIGTSTP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    _, ancillary, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC)
-    fds = array.array("i")
-    fds.frombytes(ancillary[0][2])
+    listener = notify.taken(channel)
+    if listener is None:
+        return  # dead already
     os.umask(0)
-    kernel.close_all_but({0, 1, 2, fds[0], channel.fileno()})
+    kernel.close_all_but({0, 1, 2, listener, channel.fileno()})
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)  # else it would keep the code's pipes open
     channel.send(b"x")
     channel.close()
-    guarded = Guarded(fds[0], Denied(rules["deny_read"], roots), Denied(rules["deny_write"], roots), roots)
-    Warden(guarded).serve(code)
+    no_write = Denied(rules["deny_write"], roots)
+    guarded = Guarded(listener, Denied(rules["deny_read"], roots), no_write, roots)
+    places = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in writable if os.path.exists(path)]
+    Warden(guarded, Attributes(listener, places, no_write.covers)).serve(code)
 
 
 class Warden:
     """Answers until the code is dead, and then ends as the code did."""
 
-    def __init__(self, guarded: Guarded) -> None:
+    def __init__(self, guarded: Guarded, about: Attributes) -> None:
         self._listener = guarded.listener
         opening, changing = Opening(guarded), Changing(guarded)
         self._acts: dict[str, Callable[[notify.Asked], None]] = {
@@ -85,7 +90,7 @@ class Warden:
             **dict.fromkeys(CHANGES.split(), changing.change),
             **dict.fromkeys(("rename", "renameat", "renameat2"), changing.rename),
             **dict.fromkeys(("link", "linkat"), changing.link),
-            **dict.fromkeys(("chmod", "fchmod", "fchmodat"), changing.mode),
+            **dict.fromkeys(attributes.NAMES.split(), about.change),
         }
 
     def serve(self, code: int) -> None:

@@ -31,20 +31,23 @@ def warm_up(folder: str) -> None:
             pass  # a Python built without it
 
 
-Seal = Callable[[dict[str, Any], Sequence[int]], None]
-"""`seal(request, fds)`: put walls around a process that is settled, before it serves; the descriptors stay open."""
+Seal = Callable[[dict[str, Any], Sequence[int], int], None]
+"""`seal(request, fds, deputy)`: put walls around a process that is settled, before it serves; the descriptors stay open.
+
+The last one is the way to whoever does in the supervisor what the walls keep it from, and stays open in there alone.
+"""
 
 
-def be_guest(request: dict[str, Any], fds: Sequence[int], supervisor: int, seal: Seal | None) -> None:
+def be_guest(request: dict[str, Any], fds: Sequence[int], deputy: int, supervisor: int, seal: Seal | None) -> None:
     """Put everything in its place and serve the host, or become the program it asks for. Never returns."""
     status = 70
     try:
         os.setsid()
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == supervisor:  # otherwise it died before the line above
-            _settle(request, fds)
+            _settle(request, fds, deputy)
             if seal is not None:
-                seal(request, fds[:2])
+                seal(request, fds[:2], deputy)
             if "argv" in request:
                 _become(request["argv"], fds[1])
             else:
@@ -55,7 +58,7 @@ def be_guest(request: dict[str, Any], fds: Sequence[int], supervisor: int, seal:
         os._exit(status)
 
 
-def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
+def _settle(request: dict[str, Any], fds: Sequence[int], deputy: int) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -63,7 +66,7 @@ def _settle(request: dict[str, Any], fds: Sequence[int]) -> None:
     stdin = read_fd if "argv" in request else os.open(os.devnull, os.O_RDONLY)
     for fd, place in ((stdin, 0), (stdout, 1), (stderr, 2)):
         os.dup2(fd, place, inheritable=True)
-    kernel.close_all_but(0, 1, 2, write_fd, *(() if "argv" in request else (read_fd,)))
+    kernel.close_all_but(0, 1, 2, write_fd, deputy, *(() if "argv" in request else (read_fd,)))
     os.chdir(request.get("workdir") or request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])

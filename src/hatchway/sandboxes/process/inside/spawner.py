@@ -17,17 +17,22 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import kernel, tree
 from .guest import Seal, be_guest, warm_up
 from .programs import Programs
 from .scratch import remove_tree
-from .supervisor import Supervisor
+from .supervisor import Answers, Supervisor
 
 FDS = 5
 TICK_SECONDS = 1.0  # between two looks at whether the host still lives: a child of its own may hold the socket open
 LAST_SECONDS = 1.0  # supervisors that have not ended their guests so long after the host's death are helped
+
+
+Deputy = Callable[[dict[str, Any], socket.socket], "Answers | None"]
+"""`deputy(request, guest)`: who does in the supervisor what a guest is kept from; it speaks up over the socket first."""
 
 
 class Supervised(NamedTuple):
@@ -41,9 +46,9 @@ class Supervised(NamedTuple):
 class Spawner:
     """Takes the host's requests; one supervisor process per guest."""
 
-    def __init__(self, requests: socket.socket, seal: Seal | None) -> None:
+    def __init__(self, requests: socket.socket, seal: Seal | None, deputy: Deputy | None) -> None:
         self._requests = requests
-        self._seal = seal
+        self._seal, self._deputy = seal, deputy
         self._supervised: dict[int, Supervised] = {}
         self._half = b""
         self._fds: list[int] = []
@@ -115,12 +120,18 @@ class Spawner:
     def _supervise(self, request: dict[str, Any], fds: list[int]) -> None:
         *guests, control = fds
         me = os.getpid()
+        wakeup = kernel.wake_on_child()  # before there is one: a program may end before anybody looks
+        ours, theirs = socket.socketpair() if self._deputy else (None, None)
         guest = os.fork()
         if guest == 0:
-            be_guest(request, guests, me, self._seal)
+            be_guest(request, guests, theirs.fileno() if theirs else -1, me, self._seal)
         for fd in guests:
             os.close(fd)
-        supervisor = Supervisor(control, self._lifeline, guest, kernel.wake_on_child())
+        answers = None
+        if self._deputy and ours and theirs:
+            theirs.close()
+            answers = self._deputy(request, ours)
+        supervisor = Supervisor(control, self._lifeline, guest, wakeup, answers=answers)
         supervisor.run()
         if request.get("keeps_folder"):
             supervisor.wait_for_host()
@@ -187,13 +198,14 @@ def _dead_children() -> list[tuple[int, int]]:
         return dead
 
 
-def main(request_fd: int, guest_folder: str, seal: Seal | None = None) -> None:
+def main(request_fd: int, guest_folder: str, seal: Seal | None = None, deputy: Deputy | None = None) -> None:
     """Load everything, say so by one byte, and serve the host.
 
     Args:
         request_fd: The socket to the host.
         guest_folder: The guest's files; empty when only programs are started.
         seal: Puts walls around each guest.
+        deputy: Does what they keep it from, as far as it may.
     """
     requests = socket.socket(fileno=request_fd)
     if guest_folder:
@@ -205,4 +217,4 @@ def main(request_fd: int, guest_folder: str, seal: Seal | None = None) -> None:
     gc.disable()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the host listened to it until now
     requests.send(b".")
-    Spawner(requests, seal).run()
+    Spawner(requests, seal, deputy).run()

@@ -14,10 +14,23 @@ from __future__ import annotations
 import os
 import select
 import time
+from typing import Protocol
 
 from . import kernel, tree
 
 BUSY_SECONDS, QUIET_SECONDS = 0.02, 0.2  # between two looks at the guest's processes
+
+
+class Answers(Protocol):
+    """Does for the guest what it is kept from."""
+
+    def fileno(self) -> int:
+        """What becomes readable when the guest asks."""
+        ...
+
+    def answer(self) -> None:
+        """Answer the next question."""
+        ...
 
 
 class Supervisor:
@@ -29,9 +42,18 @@ class Supervisor:
         guest: The guest's process, a child of this one.
         wakeup: Readable when a child has died.
         told: What the host has said already.
+        answers: Who answers the guest's questions, if it may have any.
     """
 
-    def __init__(self, control: int, lifeline: int, guest: int, wakeup: int, told: bytes = b"") -> None:
+    def __init__(
+        self,
+        control: int,
+        lifeline: int,
+        guest: int,
+        wakeup: int,
+        told: bytes = b"",
+        answers: Answers | None = None,
+    ) -> None:
         self._control, self._lifeline = control, lifeline
         self._guest = guest
         self._status: int | None = None
@@ -44,7 +66,8 @@ class Supervisor:
         self._seen: list[tuple[int, int, int]] = []
         self._wakeup = wakeup
         self._poll = select.poll()
-        for fd in (control, lifeline, wakeup):
+        self._answers = answers
+        for fd in (control, lifeline, wakeup, *([answers.fileno()] if answers else [])):
             self._poll.register(fd, select.POLLIN)
 
     def run(self) -> None:
@@ -70,8 +93,10 @@ class Supervisor:
             self._half += data
 
     def _is_wanted(self) -> bool:
-        for fd, _ in self._poll.poll(self._milliseconds_to_look()):
-            if fd == self._wakeup:
+        for fd, ready in self._poll.poll(self._milliseconds_to_look()):
+            if self._answers and fd == self._answers.fileno():
+                self._answer(is_asked=bool(ready & select.POLLIN))
+            elif fd == self._wakeup:
                 kernel.drain(fd)
                 self._reap()
             elif fd == self._lifeline:
@@ -81,6 +106,13 @@ class Supervisor:
         if self._limits is not None and self._milliseconds_to_look() == 0:
             self._look(*self._limits)
         return self._status is None and not self._reason
+
+    def _answer(self, *, is_asked: bool) -> None:
+        assert self._answers is not None
+        if is_asked:
+            self._answers.answer()
+        else:
+            self._poll.unregister(self._answers.fileno())  # everybody who could ask is dead
 
     def _milliseconds_to_look(self) -> float | None:
         if self._limits is None:
