@@ -134,6 +134,18 @@ async def test_threads(jail: JailSandbox) -> None:
     assert "can't start new thread" in error.message or error.message == "the code went over its limit of processes"
 
 
+async def test_as_many_threads_as_there_may_be(jail: JailSandbox) -> None:
+    code = """
+        from concurrent.futures import ThreadPoolExecutor
+        from threading import Barrier
+        together = Barrier(50)
+        with ThreadPoolExecutor(50) as pool:
+            made = list(pool.map(lambda n: (len(bytes(300_000)), together.wait(9))[0], range(50)))
+        sum(made)
+    """
+    assert (await run(jail, code)).output == 50 * 300_000
+
+
 async def test_open_files(jail: JailSandbox) -> None:
     error = await over(jail, "open_files", "held = [open('/dev/null') for _ in range(40)]", open_files=32)
     assert error.message.endswith("OSError: [Errno 24] Too many open files: '/dev/null'")

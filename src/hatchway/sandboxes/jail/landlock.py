@@ -58,7 +58,7 @@ class LandlockedProcess(SupervisedProcess):
 
     async def begin(self, launch: Launch) -> None:
         """Ask for the process, sealed to its quota, in a folder made for it."""
-        cwd = os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
+        cwd = made_folder()
         if launch.has_files:
             show_files(launch, Path(cwd))
             self.keep_output(f"{cwd}/output")
@@ -143,6 +143,11 @@ async def landlocked_spawner(launch: Launch) -> Spawner:
         launch.interpreter.executable, False, not launch.is_command, launch.hash_seed, description=told
     )
     return await started(lambda: Spawner(python), Spawner.close)
+
+
+def made_folder() -> str:
+    """A new folder for a guest, by its real path: that is how the guest itself calls it."""
+    return os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
 
 
 def show_files(launch: Launch, folder: Path) -> None:

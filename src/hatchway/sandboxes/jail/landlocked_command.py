@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.disk_watch import DiskWatch
-from hatchway.sandboxes.jail.landlock import landlocked_spawner, show_files
+from hatchway.sandboxes.jail.landlock import landlocked_spawner, made_folder, show_files
 from hatchway.sandboxes.jail.launch import Launch, quota_order
 from hatchway.sandboxes.jail.sealed_command import not_started, rlimits
 from hatchway.sandboxes.process.spawner import Spawner
@@ -85,7 +84,7 @@ class CommandSpawner:
         told, theirs = os.pipe()
         try:
             command = LandlockedCommand(self._spawner, [fds[0], theirs, *fds[1:]], quota)
-            cwd = os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
+            cwd = made_folder()
             if self._launch.has_files:
                 show_files(self._launch, Path(cwd))
             more: dict[str, Any] = {

@@ -35,6 +35,7 @@ class Interpreter:
         self._is_forked = False
         os.register_at_fork(after_in_child=self._after_fork)
         self._tasks = limits.TaskLimit()
+        limits.few_heaps()
         repeatable.install()
 
     def warm_up(self, times=1, stage=None):

@@ -32,7 +32,7 @@ def warm_up(folder: str) -> None:
 
 
 Seal = Callable[[dict[str, Any], Sequence[int], int], None]
-"""`seal(request, fds, deputy)`: put walls around a process that is settled, before it serves; the descriptors stay open.
+"""`seal(request, fds, deputy)`: put walls around a settled process before it serves; the descriptors stay open.
 
 The last one is the way to whoever does in the supervisor what the walls keep it from, and stays open in there alone.
 """

@@ -32,7 +32,7 @@ LAST_SECONDS = 1.0  # supervisors that have not ended their guests so long after
 
 
 Deputy = Callable[[dict[str, Any], socket.socket], "Answers | None"]
-"""`deputy(request, guest)`: who does in the supervisor what a guest is kept from; it speaks up over the socket first."""
+"""`deputy(request, guest)`: who does in the supervisor what a guest is kept from; the guest speaks up first."""
 
 
 class Supervised(NamedTuple):
