@@ -236,6 +236,14 @@ async def test_a_certificate_nobody_signed(secure_web: Any) -> None:
     assert raised.value.hint == 'set its "ca_file" to the certificate that signed the server\'s'
 
 
+async def test_a_key_in_an_address_is_not_told() -> None:
+    async with McpServers({"far": {"url": "http://me:secret@127.0.0.1:9/mcp?key=secret#secret"}}) as servers:
+        with pytest.raises(ServerUnavailable) as raised:
+            await servers.tools()
+    assert "(http://127.0.0.1:9/mcp)" in raised.value.message
+    assert "secret" not in str(raised.value)
+
+
 async def test_nobody_there() -> None:
     async with McpServers({"far": {"url": "http://127.0.0.1:9/mcp", "connect_timeout": 20}}) as servers:
         with pytest.raises(ServerUnavailable, match="no connection"):
