@@ -156,7 +156,8 @@ def _is_plain(value: Any, kind: type[dict[Any, Any]] | type[list[Any]]) -> bool:
     """A few lines of YAML can stand for billions of lists in lists, once somebody writes them out."""
     if not isinstance(value, kind):
         return False
-    inside = [*value, *value.values()] if isinstance(value, dict) else value
+    held = cast("dict[Any, Any] | list[Any]", value)
+    inside = [*held, *held.values()] if isinstance(held, dict) else held
     return not any(isinstance(each, dict | list | set | tuple) for each in inside)
 
 

@@ -145,9 +145,9 @@ class ToolCalls:
             return [Done(part=failure_told(call, "there are no subagents here")) for call in calls]
         done = await self._subagents.do(calls, book, self._desk)
         for each, call in zip(done, calls, strict=True):
-            who = {"call_id": call.tool_call_id, "tool_name": TASK_TOOL, "agent_id": self._agent_id}
-            said, is_good = each.part.content, each.part.outcome == "success"
-            self._emit(ToolOutput(said, **who) if is_good else CallFailed(str(said), **who))
+            event = ToolOutput if each.part.outcome == "success" else CallFailed
+            said = str(each.part.content)
+            self._emit(event(said, call_id=call.tool_call_id, tool_name=TASK_TOOL, agent_id=self._agent_id))
         return done
 
     def _names(self) -> list[str]:
