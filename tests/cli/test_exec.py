@@ -1,5 +1,6 @@
 """`hatchway exec`: what it prints, how it asks, how it ends."""
 
+import json
 import os
 import zipfile
 from pathlib import Path
@@ -55,6 +56,26 @@ def test_the_json_object_holds_everything(hatchway: Any) -> None:
     assert (second["state"], second["error"]) == ("failed", "KeyError: 'gold'")
     assert told["sandbox"] != "process"
     assert told["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [
+        ("[float('nan'), float('inf')]", ["nan", "inf"]),
+        ("10**5000", hex(10**5000)),
+        ("{(1, 2): 3, None: 4, frozenset([5]): 6}", {"(1, 2)": 3, "None": 4, "frozenset({5})": 6}),
+        ("{'\\ud800': '\\ud800'}", {"\ud800": "\ud800"}),
+        ("b'\\xff\\xfe'", "//4="),
+    ],
+)
+def test_the_json_object_holds_whatever_crosses_the_wall(hatchway: Any, code: str, output: Any) -> None:
+    ran = hatchway("exec", "-", "--json", "--sandbox", "process", stdin=code)
+    assert (ran.returncode, json.loads(ran.stdout, parse_constant=pytest.fail)["output"]) == (0, output)
+
+
+def test_an_int_that_python_does_not_write_is_told_by_its_size(hatchway: Any) -> None:
+    ran = hatchway("exec", "-", stdin="[1, 10**5000]")
+    assert (ran.returncode, ran.stdout) == (0, "[1, <int of 16610 bits>]\n")
 
 
 @pytest.mark.parametrize(

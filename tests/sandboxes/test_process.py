@@ -61,6 +61,13 @@ async def test_a_traceback_shows_the_codes_own_lines_and_none_of_ours(sandbox: P
     ]
 
 
+@pytest.mark.parametrize("end", ["\f", "\u2028", "\x1c", "\r"])
+async def test_a_traceback_shows_the_right_line_whatever_else_may_end_one(sandbox: ProcessSandbox, end: str) -> None:
+    above = f"# {end}# above" if end != "\r" else "# above\r"
+    error = await failure(sandbox, CodeRuntimeError, f"{above}\nx = 0\n1 / x")
+    assert str(error).splitlines()[2] == "    1 / x"
+
+
 async def test_a_tools_error_is_told_at_the_call(sandbox: ProcessSandbox) -> None:
     def broken() -> None:
         raise LookupError("no such city")

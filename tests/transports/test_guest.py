@@ -139,7 +139,7 @@ async def test_error_classes_inside_the_code(sandbox: ProcessSandbox) -> None:
         ["ToolError", "SystemExit: h", True],
         ["FileNotFoundError", "[Errno 2] i", None],
         ["ToolError", "Odd", True],
-        ["ToolError", "ExceptionGroup: j (1 sub-exception)", True],
+        ["ToolError", "ExceptionGroup: j (1 sub-exception): ValueError", True],
     ]
 
 

@@ -12,6 +12,7 @@ from hatchway.agent.large_results import LargeResults
 from hatchway.agent.models import BinaryContent, ToolCallPart, ToolReturnPart
 from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.core.values import as_python
 from hatchway.mode.run import shown_text
 from hatchway.mode.telling import failure_text
 
@@ -50,7 +51,7 @@ def as_text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):
-        return repr(value)
+        return as_python(value)
 
 
 def _is_picture(part: Any) -> bool:

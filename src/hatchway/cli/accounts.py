@@ -26,6 +26,7 @@ from hatchway.core.events import (
     ResponseChunk,
     RunFailed,
 )
+from hatchway.core.values import as_python
 from hatchway.trace.blocks import Block, Prose
 from hatchway.trace.dialogue import MAIN, Dialogue
 from hatchway.trace.terminal import Painter
@@ -178,7 +179,7 @@ class CodeAccount(TextAccount):
             case CodeExecutionOutput(result=result):
                 self._end_line()
                 if result is not None and result.output is not None:
-                    click.echo(neutral(repr(result.output)))
+                    click.echo(neutral(as_python(result.output)))
             case RunFailed(error=error):
                 self.exit = exit_for(error)
                 super().show(event, blocks)

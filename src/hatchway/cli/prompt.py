@@ -17,6 +17,7 @@ from hatchway.cli.terminal import Terminal, find_terminal
 from hatchway.core.decisions import Allow, Decision, Deny
 from hatchway.core.errors import CodeExecutionError
 from hatchway.core.events import AgentEvent, ApprovalRequest
+from hatchway.core.values import as_python
 from hatchway.mode.mode import CodeMode
 
 Asker = Callable[[ApprovalRequest], Awaitable[Decision]]
@@ -73,7 +74,7 @@ class Person:
                 self._console.print()
                 raise NotApproved(request.tool_name, "the terminal was closed before an answer came")
             if cut and answer == "d":
-                cut = self._show(request, len(repr(dict(request.tool_args))))
+                cut = self._show(request, len(as_python(dict(request.tool_args))))
             elif (decision := decided(answer)) is not None:
                 return decision
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from typing import Any
 
 import click
-from pydantic_core import to_jsonable_python
 
 from hatchway.cli.display import make_console, neutral
 from hatchway.cli.exits import Exit, exit_for
+from hatchway.cli.objects import print_json
 from hatchway.cli.pictures import Pictures
 from hatchway.cli.view import View
 from hatchway.core.errors import CodeExecutionError, HatchwayError, described
@@ -27,6 +26,7 @@ from hatchway.core.events import (
     RunStarted,
     ToolOutput,
 )
+from hatchway.core.values import as_python
 
 
 class Report(ABC):
@@ -80,7 +80,7 @@ class TextReport(Report):
                 self._view.note(self._pictures.take(display))
             case CodeExecutionOutput(result=result):
                 if result is not None and result.output is not None:
-                    click.echo(neutral(repr(result.output)))
+                    click.echo(neutral(as_python(result.output)))
             case _:
                 self._view.show(event)
 
@@ -136,7 +136,7 @@ class JsonReport(Report):
                 pass
             case _:
                 return False
-        click.echo(json.dumps(self._object()))
+        print_json(self._object())
         return not isinstance(error, KeyboardInterrupt)
 
     def _object(self) -> Any:
@@ -145,8 +145,7 @@ class JsonReport(Report):
         error = None if self._error is None else _error_object(self._error)
         whole = {"state": self.exit.name.lower(), **self._gave, "error": error, "calls": list(self._calls.values())}
         whole["displays"] = self._pictures.told
-        plain = {**whole, **self._about}
-        return to_jsonable_python(plain, fallback=repr, bytes_mode="base64", inf_nan_mode="strings")
+        return {**whole, **self._about}
 
     def _call(self, call_id: str, tool: str) -> dict[str, Any]:
         return self._calls.setdefault(call_id, {"call_id": call_id, "tool": tool, "args": {}, "state": "started"})

@@ -202,6 +202,8 @@ def _as_builtin(value, kind):
     for builtin in (str, int, float, list, tuple, dict):
         if issubclass(kind, builtin):
             return dict(dict.items(value)) if builtin is dict else _plain(builtin, value)
+    if _type_name(kind) == "coroutine":
+        raise NotPortable("is a coroutine that was not awaited: write await before it")
     raise NotPortable("is %s, which cannot cross the wall: %s" % (_type_name(kind), _HINT))
 
 
@@ -219,7 +221,8 @@ def _type_name(kind):
 
 
 def _safe_repr(key):
-    return repr(key) if type(key) in (str, int, float, bool, type(None)) else "<key of type %s>" % _type_name(type(key))
+    is_plain = type(key) in (str, float, bool, type(None)) or (type(key) is int and key.bit_length() <= PLAIN_INT_BITS)
+    return repr(key) if is_plain else "<key of type %s>" % _type_name(type(key))
 
 
 def unpack(value, depth=0):

@@ -33,11 +33,14 @@ code only), the host failed (`SandboxUnavailable`, `SandboxCrashed`, `TransportE
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from hatchway.core.calls import CallRecord, FunctionCall
     from hatchway.core.results import Display, ExecFile
+
+_SHOWN_MEMBERS = 10
+"""Errors of a group that are told."""
 
 
 class HatchwayError(Exception):
@@ -279,11 +282,25 @@ class AnswerWithheld(HatchwayError, AssertionError):
 
 
 def described(error: BaseException) -> Mapping[str, str]:
-    """The class name and message of an error, as they may be shown inside a sandbox."""
-    if isinstance(error, HatchwayError):
-        return {"type": type(error).__name__, "message": str(error)}
+    """The class name and message of an error, as they may be shown inside a sandbox; of a group, also its members."""
+    kind = type(error).__name__
     try:
         message = str(error)
-    except Exception:
+    except BaseException:
         message = "(its message could not be read)"
-    return {"type": type(error).__name__, "message": message}
+    if isinstance(error, BaseExceptionGroup):
+        message = f"{message}: {_members(cast('BaseExceptionGroup[BaseException]', error))}"
+    return {"type": kind, "message": message}
+
+
+def _members(group: BaseExceptionGroup[BaseException]) -> str:
+    """The errors of a group and of the groups in it, in one line: without them nobody could tell what went wrong."""
+    told: list[str] = []
+    left: list[BaseException] = list(group.exceptions)
+    while left and len(told) < _SHOWN_MEMBERS:
+        member = left.pop(0)
+        if isinstance(member, BaseExceptionGroup):
+            left[:0] = cast("BaseExceptionGroup[BaseException]", member).exceptions
+        else:
+            told.append(": ".join(part for part in described(member).values() if part))
+    return "; ".join([*told, *(["and more"] if left else [])])

@@ -63,8 +63,8 @@ class LoopWorker:
         value, error, self._value, self._error = self._value, self._error, None, None
         if error is None:
             return value
-        if isinstance(error, StopIteration):  # it must not leave a coroutine as itself
-            raise RuntimeError(f"StopIteration: {error}")
+        if isinstance(error, StopIteration | GeneratorExit | KeyboardInterrupt):  # as itself it would end more than it
+            raise RuntimeError(f"{type(error).__name__}: {error}")
         raise error
 
     def dismiss(self) -> None:

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+MOST_ERROR_CHARACTERS = 64 * 1024
+"""Characters of one error that are told: to the code, to a model, to the journal."""
+
+
+def shortened(text: str, most: int = MOST_ERROR_CHARACTERS) -> str:
+    """The text with its middle left out when it is longer."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters cut …\n{text[-half:]}"
+
 
 class OutputBuffer:
     """Text of one stream. Past `limit` bytes its middle is dropped and counted.

@@ -11,6 +11,7 @@ from hatchway.core.errors import CodeTimeoutError, InvalidSetting
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
+from hatchway.core.values import as_python
 from hatchway.executors.execution import CodeExecutionInput, CodeExecutionResult
 from hatchway.executors.executor import CodeExecutor, InvocationContext
 from hatchway.executors.languages import language_id, unknown_language
@@ -93,7 +94,7 @@ class SandboxCodeExecutor(CodeExecutor):
 
 def _told(end: End) -> CodeExecutionResult:
     if isinstance(end, ExecutionResult):
-        shown = "" if end.output is None else f"{end.output!r}\n"
+        shown = "" if end.output is None else f"{as_python(end.output)}\n"
         files = (*end.files, *end.images)
         return CodeExecutionResult(stdout=end.stdout + shown, stderr=end.stderr, output_files=files, exit_code=0)
     is_timeout = isinstance(end, CodeTimeoutError)

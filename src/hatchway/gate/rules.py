@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from hatchway.core.decisions import Approval
 from hatchway.core.errors import InvalidSetting
+from hatchway.core.values import as_python
 
 _EFFECTS = get_args(Approval)
 
@@ -83,4 +84,4 @@ def _as_json(value: Any) -> str:
     try:
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError):
-        return repr(value)
+        return as_python(value)

@@ -20,6 +20,7 @@ from hatchway.core.events import (
     ToolOutput,
 )
 from hatchway.core.results import ExecutionResult
+from hatchway.core.values import as_python
 from hatchway.journal.entries import REDACTED, Entry, RunRow
 from hatchway.journal.history import History, JournaledCall
 from hatchway.journal.names import ArgumentNames
@@ -82,7 +83,7 @@ class EventTeller:
             case None:
                 return []
             case ExecutionResult() as result:
-                text = result.stdout if result.output is None else f"{result.stdout}{result.output!r}"
+                text = result.stdout if result.output is None else f"{result.stdout}{as_python(result.output)}"
                 return [CodeExecutionOutput(text or None, result.images, result=result, **when)]
             case error:
                 return [RunFailed(error, **when)]

@@ -158,7 +158,7 @@ class CodeMode:
             async with sandbox.session(limits=limits) as session:
 
                 def new_run(given: Limits | None) -> Run:
-                    return engine.new_run(session, given or self.limits)
+                    return engine.new_run(session, given or limits)
 
                 yield ModeSession(new_run, engine.finished, asks=self._asks, state=session)
             return

@@ -130,7 +130,9 @@ class Passage:
             raise _tool_failed(e) from e
         except (ToolError, AskFirst):
             raise
-        except (Exception, SystemExit) as e:
+        except (KeyboardInterrupt, GeneratorExit):  # a person, or the loop that is closed: not the tool's own
+            raise
+        except BaseException as e:
             raise _tool_failed(e) from e
 
     def _invoke(self, tool: Tool, arguments: Mapping[str, Any]) -> Awaitable[Any]:

@@ -37,7 +37,7 @@ class PullLoop:
         self._fresh: list[FunctionCall] = []
         self._repeated: set[str] = set()
         self._answered = asyncio.Event()
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
 
     @property
     def execution(self) -> CodeExecution:
@@ -162,20 +162,18 @@ class PullLoop:
         self._fresh.clear()
 
     def _start(self, serving: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(self._guarded(serving))
+        task = asyncio.create_task(serving)
         self._tasks.add(task)
         task.add_done_callback(self._served)
 
     def _served(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._answered.set()
-
-    async def _guarded(self, serving: Coroutine[Any, Any, None]) -> None:
-        try:
-            await serving
-        except Exception as e:
-            self._failure = self._failure or e
-            await self.execution.cancel()  # the pull loop's `next` raises, and `drive` raises the failure instead
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
+            killing = asyncio.ensure_future(self.execution.cancel())  # `next` raises, and `drive` raises the failure
+            self._tasks.add(killing)
+            killing.add_done_callback(self._tasks.discard)
 
     async def _killed(self, error: CodeLimitError) -> CodeLimitError:
         """Kill the code for a limit; the error takes along what it had printed."""

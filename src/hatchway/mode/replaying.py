@@ -15,6 +15,7 @@ from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution, CodeSandbox, CodeSession
 from hatchway.core.signing import key_id, load_key, run_seed
+from hatchway.core.values import as_python
 from hatchway.journal.entries import RunRow
 from hatchway.journal.store import Journal
 from hatchway.mode.recovery import recording_of
@@ -148,7 +149,7 @@ def _results(before: ExecutionResult, now: ExecutionResult) -> Difference | None
         if what == "files":
             expected, actual = ({f.name: f.content for f in files} for files in (expected, actual))
         if dumps(expected) != dumps(actual):
-            return Difference(what=what, expected=repr(expected), actual=repr(actual))
+            return Difference(what=what, expected=as_python(expected), actual=as_python(actual))
     return None
 
 
@@ -159,7 +160,7 @@ def _ends(before: Known, now: Known) -> Difference:
 def _told(end: Known) -> str:
     match end:
         case ExecutionResult():
-            return f"the result {end.output!r}"
+            return f"the result {as_python(end.output)}"
         case HatchwayError():
             return f"{type(end).__name__}: {end.message}"
         case _:

@@ -20,6 +20,7 @@ from hatchway.core.events import (
 from hatchway.core.limits import Limits
 from hatchway.core.results import Display, ExecutionResult
 from hatchway.core.sandbox import CodeExecution, CodeSandbox, CodeSession
+from hatchway.core.values import as_python
 from hatchway.gate.limits import CallBudget
 from hatchway.journal.memory import MemoryJournal, RunRecord
 from hatchway.mode.grants import Grants
@@ -170,4 +171,4 @@ def shown_text(result: ExecutionResult) -> str | None:
     """What a result shows: what was printed, tables, and the output."""
     tables = "".join(f"{display.text}\n" for display in result.displays if not display.mime_type.startswith("image/"))
     shown = f"{result.stdout}{tables}"
-    return (shown if result.output is None else f"{shown}{result.output!r}") or None
+    return (shown if result.output is None else f"{shown}{as_python(result.output)}") or None

@@ -12,6 +12,7 @@ from hatchway.core.calls import CallRecord, CallState, FunctionCall
 from hatchway.core.decisions import Allow, AskFirst, Decision, Deny, Edit, NotRun, Ran, Settlement
 from hatchway.core.errors import CheckpointRefused, ToolDenied, ToolError, ValueNotPortable
 from hatchway.core.events import AgentEvent, CallDecided, CallFailed, CallStarted, ToolOutput
+from hatchway.core.output import MOST_ERROR_CHARACTERS, shortened
 from hatchway.core.sandbox import CodeExecution
 from hatchway.core.values import copied
 from hatchway.gate.approval import Verdict
@@ -198,6 +199,7 @@ class CallServer:
         self._emit(ToolOutput(value, call_id=call_id, tool_name=name, seconds=seconds, run_id=self._run_id))
 
     async def _refuse(self, call: FunctionCall, error: ToolError, *, seconds: float) -> None:
+        error = _bounded(error)
         if self._book is not None:
             self._book.refused(call, error, seconds)
         denied, text = isinstance(error, ToolDenied), str(error)
@@ -213,6 +215,14 @@ class CallServer:
         self, call: FunctionCall, decision: Decision, by: Literal["tool", "rule", "callback", "person"]
     ) -> None:
         self._emit(CallDecided(call, decision=decision, by=by, run_id=self._run_id))
+
+
+def _bounded(error: ToolError) -> ToolError:
+    """The error with a message that is not too long to tell."""
+    if len(error.message) <= MOST_ERROR_CHARACTERS:
+        return error
+    kind = ToolDenied if isinstance(error, ToolDenied) else ToolError
+    return kind(shortened(error.message), hint=error.hint)
 
 
 def _shown(call: FunctionCall) -> FunctionCall:

@@ -51,7 +51,7 @@ def awaited_names(code: str, names: Collection[str]) -> frozenset[str]:
     if "await" not in code and "asyncio" not in code:
         return frozenset()
     try:
-        tree = ast.parse(code)
+        tree = ast.parse(code.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()  # the sandbox says what is wrong with it
     uses_asyncio = any(isinstance(node, ast.Await) or _is_asyncio(node) for node in ast.walk(tree))

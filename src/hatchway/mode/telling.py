@@ -15,6 +15,7 @@ from hatchway.core.errors import (
     CodeTypeError,
     HatchwayError,
 )
+from hatchway.core.values import as_python
 
 MOST_CALLS = 20
 """Calls named in an error."""
@@ -58,11 +59,11 @@ def _told(calls: Sequence[CallRecord]) -> str:
 
 
 def _line(record: CallRecord) -> str:
-    given = ", ".join(f"{name}={value!r:.60}" for name, value in record.call.kwargs.items())
+    given = ", ".join(f"{name}={as_python(value):.60}" for name, value in record.call.kwargs.items())
     called = f"- {record.call.function_name}({given})"
     match record.state:
         case "done":
-            return f"{called} returned {record.value!r:.80}"
+            return f"{called} returned {as_python(record.value):.80}"
         case "failed" | "denied":
             return f"{called} {record.state}: {record.error:.200}"
         case "started" | "pending" | "in_doubt":

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from hatchway.core.values import as_python
+
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories that move the cursor, reorder, hide or break text: controls, formats, surrogates, separators."""
 
@@ -43,9 +45,9 @@ def cut(text: str, limit: int) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as Python writes it, neutral; one that Python refuses to write (a huge int) is named by its type."""
+    """A value as Python writes it, neutral; one that refuses to be written is named by its type."""
     try:
-        return neutral(repr(value))
+        return neutral(as_python(value))
     except Exception as e:
         return neutral(f"<{type(value).__name__} that cannot be shown: {e}>")
 

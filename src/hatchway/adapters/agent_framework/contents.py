@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecutionResult
+from hatchway.core.values import as_python
 from hatchway.mode.telling import failure_kind, failure_text
 
 ResultForm = Literal["flat", "code_interpreter"]
@@ -62,4 +63,4 @@ def _text(value: Any) -> str:
     try:
         return to_json(value, fallback=repr, inf_nan_mode="constants", bytes_mode="base64").decode()
     except ValueError:
-        return repr(value)
+        return as_python(value)

@@ -18,6 +18,7 @@ from hatchway.core.errors import CodeTimeoutError, HatchwayError
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.sandbox import CodeSandbox
+from hatchway.core.values import as_python
 from hatchway.gate.rules import Rule
 from hatchway.mode.workbench import BenchSettings, End, Workbench
 
@@ -134,7 +135,7 @@ def _exec_file(file: File) -> ExecFile:
 
 def _result(end: End) -> CodeExecutionResult:
     if isinstance(end, ExecutionResult):
-        shown = "" if end.output is None else f"{end.output!r}\n"
+        shown = "" if end.output is None else f"{as_python(end.output)}\n"
         files = [File(f.name, f.content, f.mime_type) for f in (*end.files, *end.images)]
         # stderr means failure to ADK, and warnings are none
         return CodeExecutionResult(_divided(end.stdout + shown, end.stderr), "", files, 0)

@@ -23,6 +23,7 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import ApprovalRequired, CodeExecutionError, HatchwayError
 from hatchway.core.output import OutputBuffer
 from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.core.values import as_python
 
 MAX_FILES = 5 << 20
 """Bytes of pictures and files that are sent along with an answer; what does not fit is named only."""
@@ -72,7 +73,7 @@ def as_text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError):
-        return repr(value)
+        return as_python(value)
 
 
 def _shown(call: FunctionCall) -> dict[str, Any]:

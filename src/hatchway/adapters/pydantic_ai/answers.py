@@ -11,6 +11,7 @@ from pydantic_core import from_json, to_json
 
 from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecFile, ExecutionResult
+from hatchway.core.values import as_python
 from hatchway.mode.telling import failure_text
 
 
@@ -52,4 +53,4 @@ def _jsonable(value: Any) -> Any:
     try:
         return from_json(to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64"))
     except ValueError:
-        return repr(value)
+        return as_python(value)

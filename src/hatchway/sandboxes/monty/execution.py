@@ -225,6 +225,8 @@ class MontyExecution(Repeatable):
 
     def on_failure(self, error: BaseException) -> None:
         """The code, its worker or Monty failed."""
+        if failures.is_exit(error):
+            return self.on_complete(None)
         end = failures.ended_in(error, self._action.limits, feed=self._feed, has_run=self._machine.stops > 0)
         if "coroutine" in end.message:
             end.hint = self._intake.style_hint() or end.hint

@@ -19,12 +19,14 @@ from hatchway.core.errors import (
     described,
 )
 from hatchway.core.limits import Limits
+from hatchway.core.output import shortened
 
 SUBSET = "this sandbox runs a subset of Python: write it in another way"
-_SOURCE = re.compile(r'^  File "<python-input-(\d+)>"', re.MULTILINE)
+_SOURCE = re.compile(r'^  File "(?:<python-input-(\d+)>|action)"', re.MULTILINE)
 _UNSUPPORTED = "The monty syntax parser does not yet support "
 _NO_CALLBACK = "cannot suspend in this synchronous context"
 """A tool was handed to `map`, `sorted` or the like, which Monty runs in one go."""
+_ONE_TEXT = "exceptions can only be called with zero or one string argument"
 NO_SPACE = "[Errno 28] No space left on device"
 """Told to code that makes more files than it may."""
 _KNOWN_INSIDE = frozenset(cast("tuple[str, ...]", get_args(pm.ExcType)))
@@ -71,6 +73,15 @@ def ended_in(error: BaseException, limits: Limits, *, feed: int, has_run: bool) 
             return SandboxCrashed(f"Monty failed: {type(error).__name__}: {error}", hint="run the action again")
 
 
+def is_exit(error: BaseException) -> bool:
+    """Whether the code ended itself by `raise SystemExit`, which is no failure."""
+    return (
+        isinstance(error, pm.MontyRuntimeError)
+        and isinstance(error.exception(), SystemExit)
+        and not error.display("msg")
+    )
+
+
 def _raised(error: pm.MontyRuntimeError, limits: Limits, feed: int, has_run: bool) -> CodeExecutionError:
     message = error.display("msg")
     match error.exception():
@@ -88,6 +99,8 @@ def _raised(error: pm.MontyRuntimeError, limits: Limits, feed: int, has_run: boo
             return CodeSyntaxError(_traceback(error, feed), hint=SUBSET)
         case NotImplementedError() if message.endswith(_NO_CALLBACK):
             return CodeRuntimeError(_traceback(error, feed), hint="call the tool in a loop or a comprehension instead")
+        case RuntimeError() if message.endswith(_ONE_TEXT):
+            return CodeRuntimeError(_traceback(error, feed), hint="give an exception one text: raise ValueError(f'…')")
         case _:
             return CodeRuntimeError(_traceback(error, feed))
 
@@ -96,9 +109,10 @@ def _traceback(error: pm.MontyRuntimeError | pm.MontySyntaxError, feed: int) -> 
     """The traceback, with the action named as such; lines of an earlier action of the session are told apart."""
 
     def named(found: re.Match[str]) -> str:
-        return f'  File "{"<action>" if int(found[1]) == feed else "<earlier action>"}"'
+        is_this = found[1] is None or int(found[1]) == feed
+        return f'  File "{"<action>" if is_this else "<earlier action>"}"'
 
-    return _SOURCE.sub(named, error.display("traceback"))
+    return shortened(_SOURCE.sub(named, error.display("traceback")))
 
 
 def raised_inside(error: BaseException) -> pm.ExternalSettledResult:

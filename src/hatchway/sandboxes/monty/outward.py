@@ -122,6 +122,8 @@ class _Outward:
 
     def _text(self, value: str, depth: int) -> tuple[str, int]:
         if value[-1:] in (">", ")") and (found := _REPR.fullmatch(value)):
+            if found["object"] and found["object"].startswith("coroutine "):
+                raise NotPortable("is a coroutine that was not awaited: write await before it")
             what = (
                 f"the view or range {value:.60}" if found["view"] else f"a {found['object'].split()[0]} ({value:.60})"
             )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hatchway.core.errors import CodeExecutionError, CodeRuntimeError, CodeSyntaxError
+from hatchway.core.output import MOST_ERROR_CHARACTERS
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.testing.conformance.checks import FULL_LIBRARY, check
-from hatchway.testing.conformance.drive import failure, next_call, ping, started, still_works
+from hatchway.testing.conformance.drive import failure, next_call, ping, run, started, still_works
 from hatchway.testing.conformance.expect import contains, equal, fail, raises, shown
 from hatchway.testing.tools import fail as broken
 
@@ -104,6 +105,26 @@ async def check_system_exit(sandbox: CodeSandbox) -> None:
     error = await failure(sandbox, CodeRuntimeError, "import sys\nprint('before')\nsys.exit(3)\nprint('after')")
     contains("the error", str(error), "SystemExit")
     equal("error.stdout", error.stdout, "before\n")
+
+
+@check("SystemExit without a code ends the code, and is no failure")
+async def check_plain_exit(sandbox: CodeSandbox) -> None:
+    result = await run(sandbox, "print('before')\nif True:\n    raise SystemExit\nprint('after')\n5")
+    equal("output and stdout", [result.output, result.stdout], [None, "before\n"])
+
+
+@check("a coroutine as the output is told as what it is: nobody awaited it")
+async def check_forgotten_await(sandbox: CodeSandbox) -> None:
+    error = await failure(sandbox, CodeRuntimeError, "async def work():\n    return 1\nwork()")
+    contains("the error", str(error), "output is a coroutine that was not awaited: write await before it")
+    equal("stderr", error.stderr, "")
+
+
+@check("the message of an exception is kept up to its limit, however long it is")
+async def check_long_message(sandbox: CodeSandbox) -> None:
+    error = await failure(sandbox, CodeRuntimeError, "raise ValueError('x' * 1_000_000)")
+    contains("the error", str(error), "ValueError: xxx", "characters cut")
+    equal("whether it is short", len(str(error)) < MOST_ERROR_CHARACTERS + 1000, True)
 
 
 @check("endless recursion is a RecursionError, and the next execution works")

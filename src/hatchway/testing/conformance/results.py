@@ -89,6 +89,11 @@ async def check_odd_characters(sandbox: CodeSandbox) -> None:
     await still_works(sandbox)
 
 
+@check("a byte order mark, Windows line ends and form feeds are no part of the code")
+async def check_odd_text(sandbox: CodeSandbox) -> None:
+    equal("the output", (await run(sandbox, "\ufeffx = 1\r\nif x:\r\n\tx = 2\r\n\f\r\nx + 1\r\n")).output, 3)
+
+
 @check("the result says which tier it ran in")
 async def check_tier(sandbox: CodeSandbox) -> None:
     equal("result.tier", (await run(sandbox, "1")).tier, sandbox.tier)

@@ -71,7 +71,8 @@ def remember_source(source, filename):
     """Let tracebacks, `inspect.getsource` and `pdb` find the action's lines."""
     import linecache
 
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    text = source.replace("\r\n", "\n").replace("\r", "\n")  # `splitlines` sees more ends of lines than Python does
+    linecache.cache[filename] = (len(source), None, [line + "\n" for line in text.split("\n")], filename)
 
 
 def main_namespace():

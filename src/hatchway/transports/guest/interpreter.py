@@ -5,6 +5,7 @@ import io
 import os
 import sys
 import threading
+import types
 
 from . import action as actions
 from . import awaiting, codec, generated, ipython, limits, repeatable, report, sizes, tools
@@ -121,6 +122,7 @@ class Interpreter:
         self._exchange.open(number, order["limits"]["value_bytes"])
         self._exchange.trail.begin(order.get("is_again", False))
         self._displays.begin(order["limits"]["display_bytes"])
+        order["code"] = order["code"].removeprefix("\ufeff")  # a file's byte order mark, which `compile` takes amiss
         filename = "<action %d>" % number if order["is_session"] else "<action>"
         try:
             action = (self._shell or actions).action(order["code"], filename, awaiting.calls_awaited)
@@ -196,6 +198,8 @@ class Interpreter:
             except codec.NotPortable as e:
                 if self._displays.stands_for(told):
                     return b'{"type":"execution_complete","output":null}\n'
+                if isinstance(told, types.CoroutineType):
+                    told.close()  # the error says that nobody awaited it: no warning has to
                 kind, told = "value", "%s %s" % (e.path("output"), e.reason)
             except BaseException as e:
                 kind, told = report.failure(e, {})
