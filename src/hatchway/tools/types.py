@@ -172,7 +172,8 @@ def _is_record(cls: Any) -> bool:
 def _fields(cls: Any) -> list[tuple[str, Any, bool, str]]:
     """Name, annotation, whether it must be given, and description of each key."""
     if typing_extensions.is_typeddict(cls):
-        return [(name, hint, name in cls.__required_keys__, _said(hint)) for name, hint in _hints(cls).items()]
+        told = cls.__required_keys__
+        return [(name, hint, _is_required(hint, name in told), _said(hint)) for name, hint in _hints(cls).items()]
     if issubclass(cls, BaseModel):
         fields = cls.model_fields.items()
         return [(name, each.annotation, each.is_required(), each.description or "") for name, each in fields]
@@ -184,6 +185,19 @@ def _fields(cls: Any) -> list[tuple[str, Any, bool, str]]:
     ]
 
 
+def _is_required(hint: Any, otherwise: bool) -> bool:
+    """Whether a key must be given; the class itself does not know where its module postpones annotations."""
+    match typing_extensions.get_origin(hint):
+        case typing.Required | typing_extensions.Required:
+            return True
+        case typing.NotRequired | typing_extensions.NotRequired:
+            return False
+        case typing.Annotated | typing_extensions.ReadOnly:
+            return _is_required(typing.get_args(hint)[0], otherwise)
+        case _:
+            return otherwise
+
+
 def _hints(cls: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
@@ -193,6 +207,8 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 def _said(hint: Any) -> str:
     """The description an `Annotated[..., Field(description=...)]` carries."""
+    if typing_extensions.get_origin(hint) in (typing_extensions.Required, typing_extensions.NotRequired):
+        hint = typing.get_args(hint)[0]
     found = [getattr(each, "description", None) for each in getattr(hint, "__metadata__", ())]
     return next((each for each in found if isinstance(each, str)), "")
 
