@@ -20,6 +20,11 @@ def said(rules: list[Rule], one: FunctionCall, approval: Any = "allow", asks_all
     return verdict(approval, rules, one.function_name, one.kwargs, asks_all=asks_all)
 
 
+def test_args_of_a_rule_are_patterns_by_name() -> None:
+    with pytest.raises(InvalidSetting, match="a rule's args are patterns by name, not 'x'"):
+        Rule("deny", "f", "x")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("rule", "one", "matches"),
     [

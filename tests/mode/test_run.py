@@ -20,7 +20,7 @@ from hatchway import (
     Tool,
     tool,
 )
-from hatchway.core.errors import InvalidSetting, InvalidTool
+from hatchway.core.errors import HatchwayError, InvalidSetting, InvalidTool
 
 pytestmark = pytest.mark.anyio
 
@@ -318,8 +318,6 @@ async def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidSetting):
         async with CodeMode("nope"):
             pass
-    with pytest.raises(InvalidSetting, match="calls is 'declared', 'async' or 'written', not 'sync'"):
-        CodeMode("monty", calls="sync")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("calls", ["sync", "async"])
@@ -329,3 +327,22 @@ async def test_a_parameter_may_have_any_name(sandbox: str, calls: Any) -> None:
     echo = Tool(name="echo", description="", parameters=schema, func=lambda **given: given, calls=calls)
     code = f"{'await ' if calls == 'async' else ''}echo(self=1, args=2, kwargs=3, name=4, **{{'class': 5}})"
     assert (await run(sandbox, code, echo)).output == dict(zip(names, (1, 2, 3, 4, 5), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"calls": "sync"}, "calls is 'declared', 'async' or 'written', not 'sync'"),
+        ({"sandbox": None}, "a sandbox is a CodeSandbox or its name, not None\nCodeMode('auto')"),
+        ({"approve": True}, "approve is a function that takes a call, not True\ndef approve(call)"),
+        ({"limits": 5}, "limits takes Limits, not 5\nLimits(wall_seconds=5)"),
+        ({"approval_seconds": -1}, "approval_seconds is a number above 0, not -1"),
+        ({"rules": ["deny"]}, 'rules takes Rules, not \'deny\'\nRule("allow", "files.read")'),
+        ({"discovery": "deep"}, "discovery is 'basic' or 'hybrid', not 'deep'"),
+        ({"tools": add}, "tools is a list of functions and tools, not a single one\ntools=[it]"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_told_at_once(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(HatchwayError) as refused:
+        CodeMode(**({"sandbox": "monty"} | settings))
+    assert str(refused.value) == message

@@ -231,6 +231,9 @@ def test_a_type_no_value_can_become_is_refused_by_parameter():
 
 
 NAMES = {
+    "ToolError": "'ToolError' cannot be the name of a tool: the code would lose the builtin 'ToolError'\n"
+    "give name=, such as 'ToolError_tool'",
+    "ﬁnd it": "'ﬁnd it' cannot be the name of a tool: 'ﬁnd it' is not an identifier\ngive name=, such as 'find_it'",
     "print": "'print' cannot be the name of a tool: the code would lose the builtin 'print'\n"
     "give name=, such as 'print_tool'",
     "open.file": "'open.file' cannot be the name of a tool: the code would lose the builtin 'open'\n"
@@ -242,7 +245,7 @@ NAMES = {
     "a..b": "'a..b' cannot be the name of a tool: '' is not an identifier\ngive name=, such as 'a__b'",
     "__x__": "'__x__' cannot be the name of a tool: names that begin with '__' are Python's own\n"
     "give name=, such as 'x'",
-    "ﬁnd": "'ﬁnd' cannot be the name of a tool: 'ﬁnd' is not an identifier\ngive name=, such as 'nd'",
+    "ﬁnd": "'ﬁnd' cannot be the name of a tool: 'ﬁnd' is not an identifier\ngive name=, such as 'find'",
     "": 'a lambda or another callable without a name needs one\ntool(fn, name="lookup")',
 }
 

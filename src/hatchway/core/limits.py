@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from hatchway.core.errors import InvalidSetting
 
 MIB = 1024 * 1024
+MOST = 2**50
+"""What a limit may be at most, but for seconds: larger numbers fit into no setting of the system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,17 @@ class Limits:
             value = getattr(self, f.name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise InvalidSetting(f"Limits.{f.name} must be a positive number, not {value!r}")
+            if not f.name.endswith("_seconds"):
+                object.__setattr__(self, f.name, _whole(f.name, value))
+
+
+def _whole(name: str, value: float) -> int:
+    """A count, perhaps written as a float such as `1e9`."""
+    if value > MOST:
+        raise InvalidSetting(f"Limits.{name} is at most {MOST}, not {value!r}")
+    if value != int(value):
+        raise InvalidSetting(f"Limits.{name} must be a whole number, not {value!r}")
+    return int(value)
 
 
 DEFAULT_LIMITS = Limits()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from hatchway.core.decisions import Approval
 from hatchway.core.errors import InvalidSetting
@@ -41,6 +41,10 @@ class Rule:
             raise InvalidSetting(f"a rule's effect is one of {', '.join(_EFFECTS)}, not {self.effect!r}")
         if not self.tool:
             raise InvalidSetting("a rule needs a tool pattern; '*' is every tool")
+        if not isinstance(cast(Any, self.args), Mapping):
+            raise InvalidSetting(
+                f"a rule's args are patterns by name, not {self.args!r:.80}", hint='{"path": "/data/**"}'
+            )
 
     def names(self, tool: str) -> bool:
         """Whether the rule speaks about calls of this tool, with whatever arguments it asks for."""

@@ -78,6 +78,7 @@ class CodeMode:
         mcp_notes: str | PathLike[str] | None = None,
         discovery: Discovery | Finder | None = None,
     ) -> None:
+        _check(sandbox, approve, limits, approval_seconds)
         self.limits = limits or DEFAULT_LIMITS
         closing, threads = AsyncExitStack(), ToolThreads()
         offer = Offer(
@@ -234,6 +235,18 @@ class CodeMode:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _check(sandbox: Any, approve: Any, limits: Any, approval_seconds: Any) -> None:
+    """Refuse at once what would be found out by the first call only."""
+    if not isinstance(sandbox, str | CodeSandbox):
+        raise InvalidSetting(f"a sandbox is a CodeSandbox or its name, not {sandbox!r:.80}", hint="CodeMode('auto')")
+    if approve is not None and not callable(approve):
+        raise InvalidSetting(f"approve is a function that takes a call, not {approve!r:.80}", hint="def approve(call)")
+    if limits is not None and not isinstance(limits, Limits):
+        raise InvalidSetting(f"limits takes Limits, not {limits!r:.80}", hint="Limits(wall_seconds=5)")
+    if approval_seconds is not None and not (isinstance(approval_seconds, int | float) and approval_seconds > 0):
+        raise InvalidSetting(f"approval_seconds is a number above 0, not {approval_seconds!r:.80}")
 
 
 def _nobody_listens(event: AgentEvent) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from operator import is_
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.sandbox import CodeConstraints, CodeSandbox
@@ -65,8 +65,11 @@ class Offer:
     ) -> None:
         if calls not in ("declared", "async", "written"):
             raise InvalidSetting(f"calls is 'declared', 'async' or 'written', not {calls!r}")
+        rules = tuple(rules)
+        if strangers := [rule for rule in rules if not isinstance(cast(Any, rule), Rule)]:
+            raise InvalidSetting(f"rules takes Rules, not {strangers[0]!r:.80}", hint='Rule("allow", "files.read")')
         self._own = tools
-        self._rules, self._threads, self._asks_all = tuple(rules), threads, asks_all
+        self._rules, self._threads, self._asks_all = rules, threads, asks_all
         self._style: Literal["declared", "async"] = "async" if calls == "written" else calls
         self._is_written, self._type_check = calls == "written", type_check
         self._finder = None if discovery is None else _finder(discovery, self._style, closing)

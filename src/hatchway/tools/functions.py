@@ -260,6 +260,8 @@ def as_tools(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
     """
     made: dict[str, Tool] = {}
     spaces: set[str] = set()
+    if callable(tools):
+        raise InvalidTool("tools is a list of functions and tools, not a single one", hint="tools=[it]")
     for each in tools:
         if not callable(each):
             raise InvalidTool(f"{each!r:.80} is neither a tool nor a function")

@@ -10,7 +10,8 @@ from typing import Any
 
 from hatchway.core.errors import InvalidTool
 
-_BUILTINS = frozenset(dir(builtins))
+_BUILTINS = frozenset([*dir(builtins), "ToolError", "ToolDenied"])
+"""The last two are builtins inside: what code catches when a call fails."""
 
 
 def check_name(name: Any) -> None:
@@ -19,7 +20,9 @@ def check_name(name: Any) -> None:
     Raises:
         InvalidTool: It is no identifier (or several with dots between), a keyword, a builtin, or Python's own.
     """
-    if not isinstance(name, str) or name in ("", "<lambda>"):
+    if not isinstance(name, str):
+        raise InvalidTool(f"the name of a tool is text, not {name!r:.80}", hint='tool(fn, name="lookup")')
+    if name in ("", "<lambda>"):
         raise InvalidTool("a lambda or another callable without a name needs one", hint='tool(fn, name="lookup")')
     parts = name.split(".")
     for part in parts:
@@ -62,5 +65,6 @@ def _flaw(part: str) -> str:
 
 def _like(name: str) -> str:
     """A name that would do."""
+    name = unicodedata.normalize("NFKC", name)
     safe = "".join(character if character.isascii() and character.isalnum() else "_" for character in name).strip("_")
     return f"{safe}_tool" if safe in _BUILTINS or keyword.iskeyword(safe) or not safe.isidentifier() else safe

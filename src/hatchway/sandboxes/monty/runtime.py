@@ -242,7 +242,7 @@ def _bindings(inputs: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
 
 def _machine_limits(limits: Limits) -> pm.ResourceLimits:
     return {
-        "max_feed_duration_secs": limits.wall_seconds,
+        "max_feed_duration_secs": min(limits.wall_seconds, _NO_LIMIT),
         "max_memory": limits.memory_bytes,
         "max_suspensions": min(_NO_LIMIT, 2 * limits.calls + _OWN_STOPS),  # a call that is awaited stops twice
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
+from hatchway.core.errors import InvalidSetting
 from hatchway.tools.functions import Tool, tool
 from hatchway.tools.search.catalog import Catalog, Entry
 from hatchway.tools.search.index import Index
@@ -32,9 +33,14 @@ class Finder:
         mode: How they are found.
         settings: Of hybrid search; by default what the environment tells.
         style: How the code calls its tools.
+
+    Raises:
+        InvalidSetting: There is no such mode.
     """
 
     def __init__(self, mode: Discovery, settings: SearchSettings | None = None, *, style: Style = "declared") -> None:
+        if mode not in get_args(Discovery):
+            raise InvalidSetting(f"discovery is {' or '.join(map(repr, get_args(Discovery)))}, not {mode!r:.80}")
         self._mode = mode
         self._style: Style = style
         self._settings = settings or search_settings()
