@@ -73,6 +73,21 @@ def test_the_json_object_holds_whatever_crosses_the_wall(hatchway: Any, code: st
     assert (ran.returncode, json.loads(ran.stdout, parse_constant=pytest.fail)["output"]) == (0, output)
 
 
+@pytest.mark.parametrize("sandbox", ["monty", "process"])
+def test_the_end_of_a_flood_is_seen(hatchway: Any, sandbox: str) -> None:
+    ran = hatchway(
+        "exec", "-", "--sandbox", sandbox, stdin="for i in range(30):\n    print('x' * 100_000)\nprint('end')"
+    )
+    assert ran.stdout.endswith("x\nend\n")
+    assert len(ran.stdout) > 3_000_000 or "characters cut …" in ran.stdout
+
+
+def test_code_that_runs_out_of_time_says_how_it_gets_more(hatchway: Any) -> None:
+    ran = hatchway("exec", "-", "--timeout", "0.5", "--sandbox", "process", stdin="while True: pass")
+    told = "the code ran longer than 0.5 s\ngive it more with --timeout SECONDS, or let the code do less\n"
+    assert (ran.returncode, ran.stderr) == (124, told)
+
+
 def test_an_int_that_python_does_not_write_is_told_by_its_size(hatchway: Any) -> None:
     ran = hatchway("exec", "-", stdin="[1, 10**5000]")
     assert (ran.returncode, ran.stdout) == (0, "[1, <int of 16610 bits>]\n")

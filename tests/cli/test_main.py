@@ -47,7 +47,7 @@ def test_version(hatchway: Any) -> None:
 def test_a_wrong_command_is_a_usage_error(hatchway: Any) -> None:
     ran = hatchway("exce")
     assert ran.returncode == 2
-    assert "No such command 'exce'" in ran.stderr
+    assert "No such command 'exce'. Did you mean exec?" in ran.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -86,3 +86,12 @@ def test_bash_itself_accepts_the_script(hatchway: Any) -> None:
 def test_a_terminal_without_unicode_does_not_end_a_run(hatchway: Any) -> None:
     ran = hatchway("doctor", PYTHONIOENCODING="ascii")
     assert "\\u2713 usable" in ran.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_output_that_cannot_be_written_is_told_in_one_line(hatchway: Any) -> None:
+    command = [sys.executable, "-m", "hatchway", "exec", "-", "--no-journal", "--sandbox", "process"]
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(command, input=b"print(1)", stdout=full, stderr=subprocess.PIPE, cwd=hatchway.cwd)
+    told = b"Error: the output cannot be written: No space left on device\n"
+    assert (ran.returncode, ran.stderr) == (1, told)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from hatchway import Allow, ApprovalRequired, CodeMode, Deny, Edit, FunctionCall, Rule, tool
-from hatchway.core.errors import UnknownRun
+from hatchway import Allow, ApprovalRequired, CodeMode, Deny, Edit, FunctionCall, NotRun, Ran, Rule, tool
+from hatchway.core.errors import InvalidSetting, UnknownRun
+from hatchway.core.events import ApprovalRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -222,3 +223,28 @@ async def test_a_mode_that_ends_takes_its_paused_runs_along(sandbox: str, effect
         with pytest.raises(ApprovalRequired):
             await mode.run("send('ann')")
     assert effects.log == []
+
+
+@pytest.mark.parametrize("settlement", [Ran(3), NotRun()])
+async def test_a_call_that_waits_for_approval_is_not_in_doubt(sandbox: str, effects: Effects, settlement: Any) -> None:
+    async with CodeMode(sandbox, tools=[tool(effects.send, approval="ask")]) as mode:
+        with pytest.raises(ApprovalRequired) as paused:
+            await mode.run(SENT)
+        run_id, [call] = paused.value.run_id, paused.value.pending
+        with pytest.raises(ValueError, match=r"does not fit; say Allow\(\), Deny\(reason\) or Edit\(args\)"):
+            await mode.resume(run_id, {call.call_id: settlement})
+        assert effects.log == []
+        assert (await mode.resume(run_id, {call.call_id: True})).output == "sent to ann"
+        async for event in mode.stream(SENT):
+            if isinstance(event, ApprovalRequest):
+                with pytest.raises(TypeError, match="is not in doubt: allow, deny or edit it"):
+                    event.approve(settlement)
+                event.approve(False)
+    assert effects.log == ["ann:hello"]
+
+
+def test_a_decision_that_says_nothing_is_refused_where_it_is_made() -> None:
+    with pytest.raises(InvalidSetting, match="a call is allowed for 'call', 'run' or 'always', not 'forever'"):
+        Allow("forever")  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="an edit gives all arguments by name, not 5"):
+        Edit(5)  # type: ignore[arg-type]

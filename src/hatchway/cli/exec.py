@@ -76,6 +76,7 @@ def exec_(
 
     pictures = Pictures(images)
     report = JsonReport(pictures) if as_json else TextReport(pictures)
+    report.more_time = "give it more with --timeout SECONDS, or let the code do less"
     with report, next_commands(journal, tools, packages, run_id=lambda: "" if no_journal else report.standing):
         code = _source(file)
         offered = offered_tools(tools)

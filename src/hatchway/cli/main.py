@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -69,6 +71,19 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].path.partition(":")
         return getattr(import_module(module), attribute)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and its arguments; a word that is none is told with those close to it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as e:
+            from difflib import get_close_matches
+
+            if close := get_close_matches(args[0], COMMANDS):
+                e.message += f" Did you mean {' or '.join(close)}?"
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table as help text."""
         with formatter.section("Commands"):
@@ -87,6 +102,12 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt as e:
             click.echo("\n".join(["\nInterrupted.", *map(str, e.args)]), err=True)
             ctx.exit(130)
+        except OSError as e:
+            if e.errno != errno.ENOSPC:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still kept back goes nowhere, without a word
+            click.echo(f"Error: the output cannot be written: {e.strerror}", err=True)
+            ctx.exit(1)
         except HatchwayError as e:
             from hatchway.cli.display import neutral
             from hatchway.cli.exits import exit_for

@@ -12,7 +12,7 @@ from hatchway.cli.exits import Exit, exit_for
 from hatchway.cli.objects import print_json
 from hatchway.cli.pictures import Pictures
 from hatchway.cli.view import View
-from hatchway.core.errors import CodeExecutionError, HatchwayError, described
+from hatchway.core.errors import CodeExecutionError, CodeTimeoutError, HatchwayError, described
 from hatchway.core.events import (
     AgentEvent,
     CallDecided,
@@ -36,6 +36,8 @@ class Report(ABC):
     """How the run ended, as far as is known."""
     standing = ""
     """The run that has begun and not ended."""
+    more_time = ""
+    """How a person gives the code more time, where the command has a way."""
 
     def __enter__(self) -> Report:
         return self
@@ -57,6 +59,8 @@ class Report(ABC):
             if not isinstance(event.error, CodeExecutionError):
                 return  # the host failed: that is raised too, and the command line tells it
             self.exit = exit_for(event.error)
+            if self.more_time and isinstance(event.error, CodeTimeoutError):
+                event.error.hint = self.more_time
         self.show(event)
 
     @abstractmethod

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from hatchway.core.calls import FunctionCall
+from hatchway.core.errors import InvalidSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class Allow:
     """Beyond this call: pattern for the tool's name; empty is this very tool."""
     args: Mapping[str, str] = field(default_factory=dict[str, str])
     """Beyond this call: a pattern per argument, all must match; none allows any arguments."""
+
+    def __post_init__(self) -> None:
+        if self.scope not in ("call", "run", "always"):
+            raise InvalidSetting(f"a call is allowed for 'call', 'run' or 'always', not {self.scope!r:.80}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,10 @@ class Edit:
 
     args: Mapping[str, Any]
     """All arguments by name, replacing the code's."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast(Any, self.args), Mapping):
+            raise InvalidSetting(f"an edit gives all arguments by name, not {self.args!r:.80}", hint='Edit({"x": 1})')
 
 
 @dataclass(frozen=True, slots=True)

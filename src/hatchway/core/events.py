@@ -130,14 +130,17 @@ class ApprovalRequest(AgentEvent):
 
         Raises:
             RuntimeError: It was answered already.
-            TypeError: No such decision.
+            TypeError: No such decision, or one about a call in doubt where there is no doubt.
         """
         if self._future.done():
             raise RuntimeError(f"the call {self.call_id or self.tool_name} was already decided")
         answer: bool | Settlement | Later = Deny(reason) if decision is False else decision
         if isinstance(answer, Later):
             return self._future.set_result(answer)
-        self._future.set_result(as_settlement(Edit(edit) if edit is not None and decision is True else answer))
+        settled = as_settlement(Edit(edit) if edit is not None and decision is True else answer)
+        if isinstance(settled, Ran | NotRun) and not self.in_doubt:
+            raise TypeError(f"the call {self.call_id or self.tool_name} is not in doubt: allow, deny or edit it")
+        self._future.set_result(settled)
 
     def withdraw(self) -> None:
         """Say that nobody waits for the answer any more. Legal after an answer."""

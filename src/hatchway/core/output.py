@@ -43,6 +43,11 @@ class OutputBuffer:
         self._drop()
         return self._dropped
 
+    def tail(self, most: int) -> str:
+        """The last characters written, as far as they are kept."""
+        whole = self._tail if self.cut else self._head + self._tail
+        return whole.decode("utf-8", "ignore")[-most:] if most > 0 else ""
+
     def text(self) -> str:
         """What is kept, with a line in the middle that says how much is missing."""
         if not self.cut:

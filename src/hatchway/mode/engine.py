@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import ApproveCallback, Decision, Settlement
+from hatchway.core.decisions import ApproveCallback, Decision, NotRun, Ran, Settlement
 from hatchway.core.errors import ApprovalRequired
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import Limits
@@ -198,3 +198,6 @@ def _check_pending(record: RunRecord, decisions: Mapping[str, Settlement]) -> No
     pending = [call.call_id for call in record.pending]
     if strangers := [call_id for call_id in decisions if call_id not in pending]:
         raise ValueError(f"{', '.join(strangers)}: no such pending call; pending are {', '.join(pending)}")
+    for call_id, settlement in decisions.items():
+        if isinstance(settlement, Ran | NotRun):  # nothing is in doubt where nothing was journaled
+            raise ValueError(f"{call_id}: {settlement!r:.80} does not fit; say Allow(), Deny(reason) or Edit(args)")

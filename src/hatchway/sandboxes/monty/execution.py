@@ -262,6 +262,7 @@ class MontyExecution(Repeatable):
             return
         is_stuck = not is_run_over and (self._machine.is_flying or self._action.is_session)
         self._machine.halt()
+        self._action.printed.finish()
         if isinstance(end, CodeExecutionError):
             end.stdout, end.stderr = self._action.printed.stdout, self._action.printed.stderr
         self._ending, self.ended_at = end, asyncio.get_running_loop().time()

@@ -101,6 +101,18 @@ async def check_cut_in_the_middle(sandbox: CodeSandbox) -> None:
         fail(f"the text does not say how much was cut (about 190,000): {shown(stdout[4900:5300])}")
 
 
+@check("what is streamed of output past the limit has its beginning and its end, and says what is missing between")
+async def check_flood_is_streamed(sandbox: CodeSandbox) -> None:
+    heard = Heard()
+    code = "print('HEAD')\nfor i in range(2000):\n    print('x' * 99)\nprint('TAIL')"
+    await run(sandbox, code, limits=Limits(output_bytes=10_000), on_output=heard)
+    streamed = heard.of("stdout")
+    if not streamed.startswith("HEAD\nx") or not streamed.endswith("x\nTAIL\n"):
+        fail(f"head and tail are not both streamed: {shown(streamed)}")
+    if len(streamed) < 200_010 and not re.search(r"\d cut|\d \w+ cut", streamed):
+        fail("what was left out of the stream is not told")
+
+
 @check("output at the limit is not cut")
 async def check_not_cut(sandbox: CodeSandbox) -> None:
     result = await run(sandbox, "print('x' * 999)", limits=Limits(output_bytes=1000))
