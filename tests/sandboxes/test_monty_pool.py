@@ -325,3 +325,34 @@ def test_without_its_program_monty_says_what_to_install(tmp_path: Path) -> None:
         hint,
     ], ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@linux_only
+def test_whoever_is_cancelled_while_the_pool_ends_leaves_no_thread_and_no_worker(tmp_path: Path) -> None:
+    ran = python(
+        """
+        import threading
+        async def main(turns):
+            async with MontySandbox() as sandbox:
+                await (await sandbox.execute("1")).next()
+                tasks = [asyncio.ensure_future(sandbox.execute("1 + 1")) for _ in range(4)]
+                for _ in range(turns):
+                    await asyncio.sleep(0.0005)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+            for _ in range(500):
+                if not left():
+                    return
+                await asyncio.sleep(0.01)
+            sys.exit(f"after {turns} turns: {left()}")
+        def left():
+            threads = [t.name for t in threading.enumerate() if t.name == "hatchway monty"]
+            with open(f"/proc/self/task/{os.getpid()}/children") as children:
+                return threads + children.read().split()
+        for turns in range(12):
+            asyncio.run(main(turns))
+        """,
+        temp=tmp_path,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

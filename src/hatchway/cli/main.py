@@ -80,9 +80,9 @@ class LazyGroup(click.Group):
         except click.UsageError as e:
             from difflib import get_close_matches
 
-            if close := get_close_matches(args[0], COMMANDS):
-                e.message += f" Did you mean {' or '.join(close)}?"
-            raise
+            close = get_close_matches(args[0], COMMANDS)
+            meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            raise click.UsageError(f"{e.message}{meant}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table as help text."""

@@ -30,6 +30,7 @@ class Pilot:
         self._patience = Patience()
         self._landed: Landed | None = None
         self._waiting: deque[tuple[Landed, Callable[[], Any]]] = deque()
+        self._is_dismissed = False
 
     @property
     def is_flying(self) -> bool:
@@ -64,11 +65,16 @@ class Pilot:
         return True
 
     def dismiss(self) -> None:
-        """Let the thread end."""
+        """Let the thread end, after the flight in the air; others are told that there is no pilot. Legal twice."""
+        self._is_dismissed = True
         self._worker.dismiss()
 
     def _take_off(self) -> None:
-        self._landed, function = self._waiting.popleft()
+        landed, function = self._waiting.popleft()
+        if self._is_dismissed:
+            landed(None, RuntimeError("the pool of Monty workers was closed"))
+            return
+        self._landed = landed
         Pilot._flying += 1
         self._worker.start(function)
         asyncio.get_running_loop().call_soon(self._watch)  # a glance may come first, and saves the wake-up

@@ -27,6 +27,8 @@ MOST_WORKERS = 128
 """Executions alive at one time; more of them wait for a worker."""
 PRINT_SECONDS = 0.001
 """Seconds a worker may keep what was printed; it is lost if the worker is killed in the meantime."""
+LANDING_SECONDS = 0.3
+"""How long the end of the pool waits for flights; of those of a closed event loop nobody hears that they landed."""
 DEADLINE_GRACE = 0.02
 """Seconds past its limit after which a worker that does not stop by itself is killed."""
 
@@ -43,7 +45,9 @@ class Pool:
         self._leases: set[Lease] = set()
         self.checks = TypeChecks(self.lease)
         """The workers kept for type checks."""
-        self._pilots: list[Pilot] = []
+        self._pilots: list[Pilot] = []  # those that have nothing to do
+        self._away: set[Pilot] = set()
+        self._is_closed = False
         self._monty = pm.Monty(
             binary_path=self._command.path,
             min_processes=1,
@@ -88,13 +92,14 @@ class Pool:
             type_check_stubs=stubs,
         )
         pilot = self._pilots.pop() if self._pilots else Pilot()
+        self._away.add(pilot)
         try:
             await pilot.flown(session.__enter__)
         except asyncio.CancelledError:
-            pilot.fly(lambda _value, _error: self._pilots.append(pilot), session.__exit__, None, None, None)
+            pilot.fly(lambda _value, _error: self._is_back(pilot), session.__exit__, None, None, None)
             raise
         except Exception as e:
-            self._pilots.append(pilot)
+            self._is_back(pilot)
             raise SandboxCrashed(f"no Monty worker could be started: {e}", hint="hatchway doctor") from e
         lease = Lease(session, pilot, self._returned)
         self._leases.add(lease)
@@ -102,14 +107,24 @@ class Pool:
 
     def _returned(self, lease: Lease) -> None:
         self._leases.discard(lease)
-        self._pilots.append(lease.pilot)
+        self._is_back(lease.pilot)
+
+    def _is_back(self, pilot: Pilot) -> None:
+        self._away.discard(pilot)
+        self._pilots.append(pilot)
+        if self._is_closed:
+            pilot.dismiss()
 
     def close(self) -> None:
-        """End every worker."""
-        for lease in self._leases:
+        """End every worker, and every thread that flew one."""
+        for lease in tuple(self._leases):
             lease.kill()
+        deadline = time.monotonic() + LANDING_SECONDS
+        while any(pilot.is_flying for pilot in tuple(self._away)) and time.monotonic() < deadline:
+            time.sleep(0.001)  # whoever was cancelled while a worker was fetched left it to its pilot to give back
+        self._is_closed = True
         self._monty.__exit__(None, None, None)
-        for pilot in self._pilots:
+        for pilot in (*self._pilots, *tuple(self._away)):
             pilot.dismiss()
         self.discard()
 
