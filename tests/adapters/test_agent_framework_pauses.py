@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agent_framework import Agent, AgentSession, Content, FunctionTool, Message, WorkflowBuilder
 
-from hatchway import Allow, Deny
+from hatchway import Allow, Deny, Edit
 from hatchway.adapters.agent_framework import MontyCodeActProvider, MontyExecuteCodeTool
 
 pytestmark = pytest.mark.anyio
@@ -259,3 +259,23 @@ async def test_workflow_asks_for_a_paused_action_and_goes_on(tools: list[Any], d
     assert client.saw[0].result == "ToolDenied: not in a workflow"
     assert did == []
     await provider.aclose()
+
+
+async def test_what_is_shown_of_a_call_by_name_is_what_runs() -> None:
+    did: list[tuple[str, Any]] = []
+
+    def wipe(path: str, arguments: dict[str, str] | None = None) -> str:
+        did.append((path, arguments))
+        return path
+
+    asks = FunctionTool(name="wipe", description="", func=wipe, approval_mode="always_require")
+    code = "call_tool('wipe', path='/etc', arguments={'path': '/tmp/harmless'})"
+    wait = await paused([asks], code)
+    [call] = wait.request.additional_properties["hatchway"]["calls"]
+    assert (call["tool_name"], call["arguments"]) == (
+        "wipe",
+        {"path": "/etc", "arguments": {"path": "/tmp/harmless"}},
+    )
+    assert (await wait.answered(wait.provider.decide(wait.request, Edit({"path": "/tmp/other"}))))[0] == "/tmp/other"
+    assert did == [("/tmp/other", None)]
+    await wait.provider.aclose()

@@ -19,7 +19,7 @@ from hatchway.adapters.agent_framework.nested import CALL_TOOL
 from hatchway.adapters.pause_tokens import Pause, Stop, read_token, token_of, waiting_in
 from hatchway.adapters.written_decisions import all_read, jsonable, written
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Allow, Deny, NotRun, Ran, Settlement, as_settlement
+from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement, as_settlement
 from hatchway.core.errors import InDoubt
 
 Answer = bool | Settlement
@@ -28,6 +28,8 @@ KEY = "hatchway"
 """Where a request and its approval hold what we say of them, in `additional_properties`."""
 KIND = "agent-framework"
 """Of our tokens."""
+TOOL_NAME = "tool_name"
+"""What `call_tool` takes beside the arguments of the tool it names."""
 
 
 class Pauses:
@@ -110,6 +112,10 @@ def decisions_of(pause: Pause, told: Any, stop: Stop) -> dict[str, Settlement]:
     """
     shown = [call.call_id for call in waiting_in(stop) if call.call_id in pause.calls]
     decisions = all_read(told, shown, Allow())
+    for call in waiting_in(stop):
+        if call.function_name == CALL_TOOL and isinstance(edit := decisions.get(call.call_id), Edit):
+            # a person sees the arguments of the tool it names, and changes those
+            decisions[call.call_id] = Edit({**edit.args, TOOL_NAME: call.kwargs[TOOL_NAME]})
     settles = all(isinstance(each, Ran | NotRun) for each in decisions.values())
     if pause.in_doubt != isinstance(stop, InDoubt) or (pause.in_doubt and not settles):
         raise stop
@@ -119,6 +125,5 @@ def decisions_of(pause: Pause, told: Any, stop: Stop) -> dict[str, Settlement]:
 def _told(call: FunctionCall) -> dict[str, Any]:
     name, arguments = call.function_name, dict(call.kwargs)
     if name == CALL_TOOL:
-        name = str(arguments.pop("tool_name", name))
-        arguments = arguments.pop("arguments", arguments)
+        name = str(arguments.pop(TOOL_NAME, name))
     return {"call_id": call.call_id, "tool_name": name, "arguments": jsonable(arguments)}
