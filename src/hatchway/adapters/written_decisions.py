@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from pydantic_core import from_json, to_json
-
+from hatchway.adapters.plain_json import jsonable
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement
 
 
@@ -54,8 +53,3 @@ def all_read(found: Any, calls: Iterable[str], unwritten: Settlement) -> dict[st
         return dict.fromkeys(calls, unwritten)
     told = cast(dict[Any, Any], found) if isinstance(found, dict) else {}
     return {call_id: read(told.get(call_id)) for call_id in calls}
-
-
-def jsonable(value: Any) -> Any:
-    """Any value in JSON types; what has none of its own is shown as text."""
-    return from_json(to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64"))

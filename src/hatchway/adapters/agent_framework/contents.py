@@ -8,9 +8,9 @@ from typing import Any, Literal
 from agent_framework import Content
 from pydantic_core import to_json
 
+from hatchway.adapters.plain_json import jsonable, plain_text
 from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecutionResult
-from hatchway.core.values import as_python
 from hatchway.mode.telling import failure_kind, failure_text
 
 ResultForm = Literal["flat", "code_interpreter"]
@@ -26,17 +26,17 @@ def result_contents(result: ExecutionResult, form: ResultForm) -> list[Content]:
     if result.output is not None or not parts:
         parts.append(_text(result.output))
     media = _media([*result.images, *result.files])
-    return _formed(Content.from_text("\n".join(parts)), media, form)
+    return _formed(Content.from_text(plain_text("\n".join(parts))), media, form)
 
 
 def failure_contents(error: HatchwayError, form: ResultForm) -> list[Content]:
     """The error as text, which every client sends, and as error content, which programs read."""
-    text = failure_text(error)
+    text = plain_text(failure_text(error))
     if isinstance(error, CodeExecutionError):
         code, media = failure_kind(error), _media([*error.images, *error.files])
     else:
         code, media = "Sandbox failed", list[Content]()
-    told = Content.from_error(message=error.message, error_code=code, error_details=text)
+    told = Content.from_error(message=plain_text(error.message), error_code=code, error_details=text)
     return _formed(Content.from_text(text), [*media, told], form)
 
 
@@ -63,4 +63,4 @@ def _text(value: Any) -> str:
     try:
         return to_json(value, fallback=repr, inf_nan_mode="constants", bytes_mode="base64").decode()
     except ValueError:
-        return as_python(value)
+        return to_json(jsonable(value)).decode()

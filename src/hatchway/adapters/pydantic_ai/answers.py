@@ -7,17 +7,16 @@ from typing import Any
 
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import BinaryContent, ToolReturn, UserContent
-from pydantic_core import from_json, to_json
 
+from hatchway.adapters.plain_json import jsonable, plain_text
 from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecFile, ExecutionResult
-from hatchway.core.values import as_python
 from hatchway.mode.telling import failure_text
 
 
 def returned(result: ExecutionResult, shown: Sequence[UserContent] = ()) -> ToolReturn[Any]:
     """What the model gets: the output alone, or with what was printed; pictures, files and what tools showed beside."""
-    value = _jsonable(result.output)
+    value = jsonable(result.output)
     printed = {"stdout": result.stdout, "stderr": result.stderr}
     parts = {name: text for name, text in printed.items() if text}
     tables = [display.text for display in result.displays if not display.mime_type.startswith("image/")]
@@ -36,7 +35,7 @@ def returned(result: ExecutionResult, shown: Sequence[UserContent] = ()) -> Tool
 
 def failed(error: HatchwayError) -> ModelRetry | ToolFailed:
     """The error to raise: the code can be written better, or the sandbox failed."""
-    told = failure_text(error)
+    told = plain_text(failure_text(error))
     return ModelRetry(told) if isinstance(error, CodeExecutionError) else ToolFailed(told)
 
 
@@ -46,11 +45,3 @@ def _contents(files: Sequence[ExecFile | Any]) -> list[UserContent]:
 
 def _bytes(content: bytes | str) -> bytes:
     return content.encode() if isinstance(content, str) else content
-
-
-def _jsonable(value: Any) -> Any:
-    """The value as JSON; what is none is told as Python would show it, so that nothing is lost to a bad last line."""
-    try:
-        return from_json(to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64"))
-    except ValueError:
-        return as_python(value)
