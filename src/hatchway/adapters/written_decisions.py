@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from hatchway.adapters.plain_json import jsonable
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement
+from hatchway.core.plain_json import jsonable
 
 
 def written(decision: Settlement) -> dict[str, Any]:

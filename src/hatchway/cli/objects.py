@@ -3,65 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
-from base64 import b64encode
-from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 import click
-from pydantic_core import to_jsonable_python
 
 from hatchway.core.decisions import Allow, Decision, Deny, Edit
 from hatchway.core.errors import HatchwayError
 from hatchway.core.events import AgentEvent
+from hatchway.core.plain_json import jsonable
 from hatchway.core.results import ExecutionResult
-from hatchway.core.values import as_python
 from hatchway.journal.entries import RunRow
 from hatchway.journal.history import JournaledCall
 from hatchway.journal.names import ArgumentNames
 from hatchway.trace.wording import arguments
 
-_JSON_INT_BITS = 2000
-"""Ints beyond this are text: readers, Python's own among them, limit how many digits they take."""
-
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON; bytes are base64, what JSON lacks is text."""
     click.echo(json.dumps(jsonable(value), allow_nan=False))
-
-
-def jsonable(value: Any) -> Any:
-    """A value in types that every reader of JSON takes: bytes as base64; numbers and keys that JSON lacks as text."""
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return value if value.bit_length() <= _JSON_INT_BITS else hex(value)
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case bytes():
-            return b64encode(value).decode("ascii")
-        case dict():
-            pairs = cast(dict[Any, Any], value).items()
-            return {_key(key): jsonable(item) for key, item in pairs}
-        case list() | tuple() | set() | frozenset():
-            return [jsonable(item) for item in cast(Iterable[Any], value)]
-        case _:
-            return _other(value)
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else as_python(key)
-
-
-def _other(value: Any) -> Any:
-    """Dates, dataclasses and models as pydantic tells them; what it cannot tell, as Python writes it."""
-    try:
-        plain = to_jsonable_python(value, fallback=repr, bytes_mode="base64")
-    except (ValueError, TypeError):
-        return as_python(value)
-    return plain if isinstance(plain, str) else jsonable(plain)
 
 
 def run_object(run: RunRow) -> dict[str, Any]:

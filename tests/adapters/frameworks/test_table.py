@@ -98,6 +98,20 @@ async def test_error(framework: dict[str, Any], sandbox: str) -> None:
         assert told in end["saw"]
 
 
+async def test_values_that_cannot_be_written_as_they_are(framework: dict[str, Any], sandbox: str) -> None:
+    """Numbers longer than Python writes, halves of characters: told all the same, also when somebody must approve."""
+    odd = "[2 ** 20000, '\\ud800', float('nan'), {(1, 2): b'\\xff'}]"
+    end = await framework["act"](sandbox, odd)
+    assert not end["failed"]
+    json.loads(end["saw"].encode().decode(), parse_int=str)
+    end = await framework["act"](sandbox, "add(1)\nboom([2 ** 20000, '\\ud800'])")
+    assert end["failed"]
+    end["saw"].encode()
+    paused = await framework["act"](sandbox, "wipe(str(2 ** 20000 % 10 ** 20) + '\\ud800')")
+    json.dumps(paused["state"]).encode()
+    assert len(paused["waiting"]) == 1
+
+
 async def test_failing_tool_can_be_caught(framework: dict[str, Any], sandbox: str) -> None:
     end = await framework["act"](
         sandbox, "try:\n    boom()\nexcept RuntimeError as e:\n    told = str(e)\ntold.removeprefix('ToolError: ')"

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from agent_framework import Content
 from pydantic_core import to_json
 
-from hatchway.adapters.plain_json import jsonable, plain_text
 from hatchway.core.errors import CodeExecutionError, HatchwayError
+from hatchway.core.plain_json import jsonable, plain_text
 from hatchway.core.results import ExecutionResult
 from hatchway.mode.telling import failure_kind, failure_text
 

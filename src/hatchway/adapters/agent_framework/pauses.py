@@ -17,11 +17,11 @@ from agent_framework import AgentSession, Content
 
 from hatchway.adapters.agent_framework.nested import CALL_TOOL
 from hatchway.adapters.pause_tokens import Pause, Stop, read_token, token_of, waiting_in
-from hatchway.adapters.plain_json import jsonable
 from hatchway.adapters.written_decisions import all_read, written
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement, as_settlement
 from hatchway.core.errors import InDoubt
+from hatchway.core.plain_json import jsonable
 
 Answer = bool | Settlement
 """What may be said of a call inside the code."""

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import BinaryContent, ToolReturn, UserContent
 
-from hatchway.adapters.plain_json import jsonable, plain_text
 from hatchway.core.errors import CodeExecutionError, HatchwayError
+from hatchway.core.plain_json import jsonable, plain_text
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.mode.telling import failure_text
 

@@ -14,10 +14,10 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
 from hatchway.adapters.pause_tokens import Pause, Stop, nonce_of, read_token, token_of, waiting_in
-from hatchway.adapters.plain_json import jsonable
 from hatchway.adapters.written_decisions import all_read, written
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement, as_settlement
 from hatchway.core.errors import InDoubt
+from hatchway.core.plain_json import jsonable
 
 KIND = "pydantic-ai"
 """Of our tokens."""
