@@ -119,7 +119,7 @@ class _Reading:
 
     def _take(self, fd: int, name: str, found: os.stat_result) -> None:
         mark = _mark(found)
-        name = name.encode("utf-8", "replace").decode()
+        name = name.encode("utf-8", "backslashreplace").decode()  # two names that are no text stay two
         if self._given.get(name) == mark:
             return
         if len(self.files) >= self._limits.output_files:

@@ -47,6 +47,7 @@ class Spawner:
         self._numbers = count(1)
         self.python = python
         self._owner = os.getpid()
+        self._is_lost = False
 
     @property
     def pid(self) -> int:
@@ -56,7 +57,13 @@ class Spawner:
     @property
     def is_alive(self) -> bool:
         """Whether it can be asked; a spawner of the process this one was forked from cannot."""
-        return self._owner == os.getpid() and self._process.poll() is None and not self._is_hung_up()
+        if self._is_lost or self._owner != os.getpid():
+            return False
+        return self._process.poll() is None and not self._is_hung_up()
+
+    def lose(self) -> None:
+        """A guest heard that it is dead, which can be a moment before the kernel lets anybody else know."""
+        self._is_lost = True
 
     async def spawn(
         self, cwd: str, env: Mapping[str, str], fds: Sequence[int], packages: Sequence[str] = (), **more: Any

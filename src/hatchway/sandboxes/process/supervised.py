@@ -196,6 +196,7 @@ class Supervised:
             self._on_line(line)
         if not data:
             if self._death is None:
+                self._spawner.lose()
                 remove_tree(self.cwd)  # nobody is left who would
                 self._die(Death(is_crash=True))
             self.close()
@@ -209,6 +210,8 @@ class Supervised:
                 self._help_after(STUCK_SECONDS)
             case [b"dead", status, milliseconds]:
                 death = death_of(int(status), self._reason)
+                if death.is_crash:
+                    self._spawner.lose()
                 is_over = death.signal == "SIGXCPU" or (
                     death.signal == "SIGKILL" and int(milliseconds) > self._cpu_limit * 1000
                 )
