@@ -12,6 +12,8 @@ from hatchway.sandboxes.quota import Quota
 OWN_MEMORY = 48 * MIB
 """What two interpreters take before any code runs; the code's own limit is on top."""
 OWN_PROCESSES = 2
+WAITING = "--ulimit=sigpending=512:512"
+"""Signals that wait, and timers: counted per uid, whoever else on the machine has it."""
 
 
 def with_quota(policy: ContainerPolicy, quota: Quota, *, has_output: bool) -> ContainerPolicy:
@@ -26,5 +28,5 @@ def with_quota(policy: ContainerPolicy, quota: Quota, *, has_output: bool) -> Co
         memory=f"{int(quota.memory_bytes) + OWN_MEMORY}b",
         pids_limit=int(quota.processes) + OWN_PROCESSES,
         tmpfs=tmpfs,
-        extra_args=(*policy.extra_args, f"--ulimit=cpu={cpu}:{cpu + 1}", "--ulimit=core=0"),
+        extra_args=(*policy.extra_args, f"--ulimit=cpu={cpu}:{cpu + 1}", "--ulimit=core=0", WAITING),
     )
