@@ -73,10 +73,11 @@ def _be_warden(code: int, channel: socket.socket, rules: dict[str, Any], roots: 
         os.dup2(null, fd)  # else it would keep the code's pipes open
     channel.send(b"x")
     channel.close()
-    no_write = Denied(rules["deny_write"], roots)
-    guarded = Guarded(listener, Denied(rules["deny_read"], roots), no_write, roots)
+    no_read, no_write = (Denied(rules[name], roots) for name in ("deny_read", "deny_write"))
+    guarded = Guarded(listener, no_read, no_write, roots)
     places = [(path, os.open(path, os.O_PATH | os.O_CLOEXEC)) for path in writable if os.path.exists(path)]
-    Warden(guarded, Attributes(listener, places, no_write.covers)).serve(code)
+    about = Attributes(listener, places, lambda real: no_read.covers(real) or no_write.covers(real))
+    Warden(guarded, about).serve(code)
 
 
 class Warden:
