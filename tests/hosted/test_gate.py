@@ -419,8 +419,9 @@ async def test_a_request_given_up_while_a_tool_ran(tmp_path: Path) -> None:
     async with adapter:
         with pytest.raises(InDoubt):
             await adapter.resume(run_id)
-        with pytest.raises(CheckpointRefused, match="cannot run code again"):
+        with pytest.raises(CheckpointRefused, match="cannot run code again") as caught:
             await adapter.resume(run_id, {"c": Ran(3)})
+    assert caught.value.hint == f"`hatchway show {run_id[:8]}` tells which calls ran; ask anew for the rest"
     assert vendor.requests == []
 
 

@@ -127,7 +127,10 @@ class DurableRun(Run):
         if execution is None and not recording.calls:
             return await self._execute(recording.code, recording.inputs)
         if execution is None:
-            raise CheckpointRefused(f"the sandbox {self.sandbox.name} cannot run code again")
+            raise CheckpointRefused(
+                f"the sandbox {self.sandbox.name} cannot run code again",
+                hint=f"`hatchway show {self.run_id[:8]}` tells which calls ran; ask anew for the rest",
+            )
         return execution
 
     async def _restored(self, checkpoint: bytes) -> CodeExecution:
