@@ -17,6 +17,7 @@ from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeTime
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, identity
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution, OnDisplay, OnOutput
+from hatchway.core.values import as_python
 from hatchway.sandboxes.answer_order import AnswerOrder
 from hatchway.sandboxes.repeatable import Repeatable
 
@@ -79,7 +80,7 @@ def quiet(on_output: OnOutput | None, printed: Mapping[str, int]) -> OnOutput | 
 
 def shown(call: FunctionCall) -> str:
     """A call as code, cut when it is long."""
-    parts = [*map(repr, call.args), *(f"{name}={value!r}" for name, value in call.kwargs.items())]
+    parts = [*map(as_python, call.args), *(f"{name}={as_python(value)}" for name, value in call.kwargs.items())]
     text = f"{call.function_name}({', '.join(parts)})"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
