@@ -113,7 +113,7 @@ def test_edits_are_all_made_or_none(workspace: Path) -> None:
     ):
         tools.edit_file("a.txt", edits)  # type: ignore[arg-type]
     assert (workspace / "a.txt").read_text() == "one two two"
-    assert tools.edit_file("a.txt", [{"old": "one two", "new": "1"}]) == "a.txt changed in 1 place(s)"
+    assert tools.edit_file("a.txt", [{"old": "one two", "new": "1"}]) == "a.txt changed in 1 place"
     assert (workspace / "a.txt").read_text() == "1 two"
 
 

@@ -77,7 +77,7 @@ class FileTools:
         """
         self._check_shown(path)
         self._files.write(path, self._edited(path, edits).encode("utf-8", "surrogatepass"))
-        return f"{path} changed in {len(edits)} place(s)"
+        return f"{path} changed in {len(edits)} place{'' if len(edits) == 1 else 's'}"
 
     def write_diff(self, arguments: Mapping[str, Any]) -> str:
         """What `write_file` would change."""

@@ -69,9 +69,7 @@ def read_json(path: Path) -> JsonFile:
         value: Any = json.loads(text, parse_constant=_refuse_constant)
         _walk(text, 0, (), offsets)
     except json.JSONDecodeError as e:
-        raise InvalidSetting(
-            f"{path}:{e.lineno}:{e.colno}: {e.msg}", hint=f"mend the JSON, or move {path} away: it is made anew"
-        ) from None
+        raise InvalidSetting(f"{path}:{e.lineno}:{e.colno}: {e.msg}", hint="mend the JSON there") from None
     except _Twice as e:
         raise InvalidSetting(f"{path}:{_line_column(text, e.at)}: the key {e.key!r} stands there twice") from None
     except (RecursionError, ValueError) as e:

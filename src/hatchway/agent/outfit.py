@@ -18,8 +18,8 @@ from hatchway.agent.interpreter import Interpreter
 from hatchway.agent.json_tools import JsonTool, json_name
 from hatchway.agent.large_results import LargeResults
 from hatchway.agent.models import ToolDefinition
+from hatchway.agent.permissions import CODE_TOOL
 from hatchway.agent.subagents import Subagents
-from hatchway.agent.tool_calls import CODE_TOOL
 from hatchway.agent.workspace_files import WorkspaceFiles
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.limits import MIB, Limits

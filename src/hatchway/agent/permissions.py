@@ -21,6 +21,7 @@ from hatchway.gate.shell_escapes import shell_escapes
 
 FILE = "permissions.json"
 CODE_TOOL = "execute_code"
+"""The model's tool for a code action."""
 SHELL = "shell"
 """What rules call the commands of `!cmd` and `%%bash` in code: `shell(command=git status)`."""
 READS, WRITES = frozenset(("read_file",)), frozenset(("write_file", "edit_file"))

@@ -10,6 +10,7 @@ from hatchway.agent.desk import Refused
 from hatchway.agent.interpreter import ActionEnd
 from hatchway.agent.large_results import LargeResults
 from hatchway.agent.models import BinaryContent, ToolCallPart, ToolReturnPart
+from hatchway.agent.permissions import CODE_TOOL
 from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.values import as_python
@@ -66,7 +67,7 @@ def refusal_told(call: ToolCallPart, refused: Refused, notes: Sequence[str] = ()
     """That somebody or something said no."""
     who = "The user rejected" if refused.by_person else "A rule denies"
     why = f": {refused.reason}" if refused.reason else "."
-    what = "this code action" if refused.tool_name == call.tool_name == "execute_code" else refused.tool_name
+    what = "this code action" if refused.tool_name == call.tool_name == CODE_TOOL else refused.tool_name
     stopped = " The code action was stopped there." if refused.tool_name != call.tool_name else ""
     text = "".join([f"{who} {what}{why}{stopped}", *(f"\n\n{note}" for note in notes)])
     return ToolReturnPart(call.tool_name, text, call.tool_call_id, outcome="denied")

@@ -10,6 +10,7 @@ from hatchway.agent.interpreter import ActionEnd, Interpreter
 from hatchway.agent.json_tools import JsonTool, JsonTools
 from hatchway.agent.large_results import LargeResults
 from hatchway.agent.models import ToolCallPart
+from hatchway.agent.permissions import CODE_TOOL
 from hatchway.agent.subagents import TASK_TOOL, Subagents
 from hatchway.agent.told import action_told, as_text, failure_told, refusal_told, value_told
 from hatchway.agent.turn import CallsBook, Done
@@ -17,9 +18,6 @@ from hatchway.core.decisions import Allow, Edit, NotRun, Ran
 from hatchway.core.errors import ToolError
 from hatchway.core.events import CallFailed, Emit, ToolOutput
 from hatchway.mode.session import ModeSession
-
-CODE_TOOL = "execute_code"
-"""The model's tool for a code action."""
 
 
 class ToolCalls:
