@@ -57,6 +57,40 @@ def test_the_disk_is_full_while_files_are_taken(name: str, tmp_path: Path) -> No
     ]
 
 
+FILLED = """
+import asyncio, sys
+from hatchway.core.errors import CodeRuntimeError, SandboxUnavailable
+from hatchway.sandboxes.jail import JailSandbox
+
+async def main():
+    async with JailSandbox(tier="landlock", python=sys.argv[1] or None, spares=0) as jail:
+        for code in ("open('large', 'wb').write(bytes(6 << 20))", "open('small', 'w').write('x')"):
+            try:
+                print((await (await jail.execute(code)).next()).output)
+            except CodeRuntimeError as e:
+                print(e.message.splitlines()[-1], "|", e.hint)
+            except SandboxUnavailable as e:
+                sys.exit(f"{e.message} {e.hint}")
+
+asyncio.run(main())
+"""
+
+
+def test_the_disk_is_full_while_the_code_writes(reachable_python: str | None) -> None:
+    """In the landlock tier scratch files lie on the host's disk: that it is full is no limit of the code's."""
+    done = subprocess.run(
+        [*_own_mounts(), "sh", "-c", 'mount -t tmpfs -o size=3m,mode=1777 none /tmp && exec "$@"', "sh",
+         sys.executable, "-c", FILLED, reachable_python or ""],
+        env={**os.environ, "TMPDIR": "/tmp"}, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        pytest.skip(done.stderr.strip())
+    assert done.stdout.splitlines() == [
+        "OSError: [Errno 28] No space left on device | the host's disk is full: see `df`, or set TMPDIR to another",
+        "1",
+    ]
+
+
 def _own_mounts() -> list[str]:
     """The command that gives a program mounts of its own; skips where there can be none."""
     if shutil.which("unshare") is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator
@@ -142,3 +144,34 @@ async def test_a_spawner_killed_from_outside_fails_what_runs_and_the_next_works(
     async with asyncio.timeout(5):
         while any(tree.stat(pid) is not None for pid in below):
             await asyncio.sleep(0.01)
+
+
+ROOTLESS = """
+import asyncio, sys
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.sandboxes.jail import JailSandbox
+
+async def main():
+    for tier in ("landlock", "namespaces"):
+        try:
+            async with JailSandbox(tier=tier, python=sys.argv[1] or None, spares=0) as jail:
+                print((await (await jail.execute("1 + 1")).next()).output)
+        except SandboxUnavailable as e:
+            print(e.message)
+
+asyncio.run(main())
+"""
+
+
+def test_a_root_of_a_small_user_namespace_is_an_ordinary_user(reachable_python: str | None) -> None:
+    """As in a rootless container: there is no uid to give to the code. That of a real root is never given."""
+    if shutil.which("unshare") is None:
+        pytest.skip("needs the command unshare")
+    unshare = ["unshare", "--user", "--map-root-user"]
+    if (tried := subprocess.run([*unshare, "true"], capture_output=True, text=True)).returncode:
+        pytest.skip(f"no user namespace here: {tried.stderr.strip()}")
+    command = [*unshare, sys.executable, "-c", ROOTLESS, reachable_python or ""]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    why = "tier is refused here: this user namespace has no uid but that of root outside"
+    refused = [f"the landlock {why}", f"the namespaces {why}"]
+    assert done.stdout.splitlines() == (["2", "2"] if os.geteuid() else refused), done.stderr

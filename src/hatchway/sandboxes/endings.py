@@ -17,6 +17,9 @@ from hatchway.core.results import Display, ExecutionResult, Tier, Usage, picture
 from hatchway.core.transport import Failed
 from hatchway.sandboxes.guest_process import Death
 
+ON_THE_HOSTS_DISK: tuple[Tier, ...] = ("landlock", "process")
+"""Where no file system of their own holds the files of the code: what it writes is watched, never refused."""
+
 
 def completed(
     output: Any, printed: tuple[str, str], shown: tuple[Display, ...], usage: Usage, tier: Tier
@@ -40,8 +43,8 @@ def late(seconds: float) -> CodeTimeoutError:
     return CodeTimeoutError(f"the code ran longer than {seconds:g} s", hint=hint)
 
 
-def failure(failed: Failed) -> CodeExecutionError:
-    """The error of an action whose guest told why it failed."""
+def failure(failed: Failed, tier: Tier) -> CodeExecutionError:
+    """The error of an action whose guest told why it failed; `tier` is the wall around it."""
     match failed.kind:
         case "syntax":
             return CodeSyntaxError(failed.message)
@@ -49,6 +52,8 @@ def failure(failed: Failed) -> CodeExecutionError:
             return CodeRuntimeError(failed.message)
         case "memory":
             return over("memory_bytes", failed.message)
+        case "disk_bytes" | "disk_files" if tier in ON_THE_HOSTS_DISK:
+            return CodeRuntimeError(failed.message, hint="the host's disk is full: see `df`, or set TMPDIR to another")
         case "processes" | "open_files" | "file_bytes" | "disk_bytes" | "disk_files" as limit:
             return over(limit, failed.message)
 

@@ -183,7 +183,7 @@ class GuestExecution(CallingExecution):
             case Completed(output=output):
                 self._finish(lambda: self._result(output))
             case Failed():
-                self._finish(lambda: failure(said))
+                self._finish(lambda: failure(said, self._tier))
             case EOFError():
                 asyncio.get_running_loop().call_later(EOF_SECONDS, self._on_silence)
             case TransportError():

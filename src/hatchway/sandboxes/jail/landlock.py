@@ -21,7 +21,13 @@ from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.disk_watch import DiskWatch
-from hatchway.sandboxes.jail.landlock_checks import check_landlock, check_path_rules, check_reachable, check_shown
+from hatchway.sandboxes.jail.landlock_checks import (
+    check_landlock,
+    check_path_rules,
+    check_reachable,
+    check_shown,
+    check_uid,
+)
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, quota_order
 from hatchway.sandboxes.process.guest import SupervisedProcess
 from hatchway.sandboxes.process.python import Python
@@ -132,6 +138,7 @@ async def landlocked_spawner(launch: Launch) -> Spawner:
         SandboxUnavailable: The tier cannot hold, or cannot show what is granted, here.
     """
     check_landlock()
+    check_uid()
     if launch.denied() is not None:
         check_path_rules()
     if not launch.is_command:  # a program imports nothing of it

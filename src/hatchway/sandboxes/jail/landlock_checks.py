@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from hatchway.core.errors import SandboxUnavailable
+from hatchway.sandboxes.jail.inside import kernel
 from hatchway.sandboxes.jail.interpreter import InterpreterFiles
 from hatchway.sandboxes.shown_files import check_there
 from hatchway.sandboxes.wall import landlock
@@ -26,7 +27,7 @@ def check_shown(path: Path, *, is_writable: bool) -> None:
         InvalidSetting: It is gone, or cannot be read.
     """
     check_there(path)
-    if os.geteuid() != 0:
+    if not kernel.has_uids_to_give():
         return
     need = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0) | (stat.S_IWOTH if is_writable else 0)
     is_reached = all(folder.stat().st_mode & stat.S_IXOTH for folder in path.parents)
@@ -53,6 +54,19 @@ def check_landlock() -> None:
         )
 
 
+def check_uid() -> None:
+    """Refuse to run code as root.
+
+    Raises:
+        SandboxUnavailable: There is no other uid.
+    """
+    if kernel.is_only_root():
+        raise SandboxUnavailable(
+            f"the landlock tier is refused here: {kernel.ONLY_ROOT}",
+            hint="run as an ordinary user, or map more uids: unshare --map-users=auto, or podman's /etc/subuid",
+        )
+
+
 def check_path_rules() -> None:
     """What is denied by name is held by a warden that reads the paths out of the code's memory.
 
@@ -76,7 +90,7 @@ def check_reachable(files: InterpreterFiles, packages: tuple[str, ...]) -> None:
     Raises:
         SandboxUnavailable: A directory on the way is closed to others.
     """
-    if os.geteuid() != 0:
+    if not kernel.has_uids_to_give():
         return
     for path in (files.executable, *files.sys_path, *packages):
         for folder in Path(path).parents:

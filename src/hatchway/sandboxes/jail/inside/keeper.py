@@ -18,8 +18,6 @@ import sys
 import types
 from typing import Any
 
-UID_RANGE = 0x7000_0000  # above every range handed out by systemd or shadow; plus a pid, which is unique while it lives
-
 
 def main() -> None:
     """Run until the zygote or the host is gone."""
@@ -32,7 +30,7 @@ def main() -> None:
     _load(launch)
     kernel, zygote = (importlib.import_module(f"_hatchway_jail.{name}") for name in ("kernel", "zygote"))
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    zygote_pid = zygote.start(launch, control, UID_RANGE + os.getpid())
+    zygote_pid = zygote.start(launch, control, kernel.UID_RANGE + os.getpid())
     control.close()  # the host must see the end of file when the zygote dies
     _outlive(zygote_pid, host)
     _remove_cgroups(launch["cgroups"])

@@ -24,6 +24,10 @@ OPEN_TREE_CLONE, AT_RECURSIVE, AT_EMPTY_PATH = 1, 0x8000, 0x1000
 MOVE_MOUNT_F_EMPTY_PATH = 4
 AT_FDCWD = -100
 
+UID_RANGE = 0x7000_0000  # above every range handed out by systemd or shadow; plus a pid, which is unique while it lives
+MOST_PIDS = 1 << 22
+ONLY_ROOT = "this user namespace has no uid but that of root outside"
+
 _MACHINE = platform.machine()
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 CLOSE_RANGE = 436
@@ -53,6 +57,26 @@ def _syscall(number: int, what: str, *args: object) -> int:
 def is_known_machine() -> bool:
     """Whether the call numbers of this architecture are known here."""
     return _MACHINE in _PIVOT_ROOT
+
+
+def has_uids_to_give() -> bool:
+    """Whether a jail can have a uid of its own: for root, unless it is only called so by a small user namespace.
+
+    Such a root, of a rootless container, has one uid or a few and is an ordinary user to the machine.
+    """
+    if os.geteuid() != 0:
+        return False
+    return any(first <= UID_RANGE and first + count >= UID_RANGE + MOST_PIDS for first, _, count in _uid_map())
+
+
+def is_only_root() -> bool:
+    """Whether root is the one uid there is, and may be root to the machine too: the code must never have that."""
+    return os.geteuid() == 0 and not has_uids_to_give() and any(outside == 0 for _, outside, _ in _uid_map())
+
+
+def _uid_map() -> list[list[int]]:
+    with open("/proc/self/uid_map") as f:
+        return [[int(number) for number in line.split()] for line in f]
 
 
 def unshare(flags: int) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 SPAWNER = "_hatchway_spawner"
-UID_RANGE = 0x7000_0000  # as the keeper's; a guest's own pid makes it unique while it lives
 TIOCSCTTY = 0x540E
 
 
@@ -30,7 +29,9 @@ def main() -> None:
         sys.modules[name] = package
     policy: Any = importlib.import_module("_hatchway_jail.policy")
     attributes: Any = importlib.import_module("_hatchway_jail.attributes")
-    has_deputy = os.geteuid() != 0 and not description["denied"] and attributes.notify.can_ask()
+    kernel: Any = importlib.import_module("_hatchway_jail.kernel")
+    description["has_uids"] = kernel.has_uids_to_give()
+    has_deputy = not description["has_uids"] and not description["denied"] and attributes.notify.can_ask()
     description["attributes"] = _attributes(policy, attributes, description, has_deputy)
     policy.system_calls(
         False, False, description["is_command"], True, description["attributes"]
@@ -57,7 +58,7 @@ def _attributes(policy: Any, attributes: Any, description: dict[str, Any], has_d
     """The calls that change what a file is like: as they are where the code has a uid of its own, else by a deputy."""
     if description["denied"] or has_deputy:
         return attributes.NAMES
-    return policy.EVERY_ATTRIBUTE if os.geteuid() == 0 else ""
+    return policy.EVERY_ATTRIBUTE if description["has_uids"] else ""
 
 
 def _places(description: dict[str, Any], folder: str) -> list[tuple[str, int]]:
@@ -74,7 +75,7 @@ def seal(description: dict[str, Any], request: dict[str, Any], kept: Sequence[in
     sys.dont_write_bytecode = True  # its folder is the code's
     folder = os.getcwd()
     limits = request["quota"]["rlimits"]
-    if os.geteuid() == 0:
+    if description["has_uids"]:
         _become_nobody_else(kernel, [folder, *([folder + "/output"] if description["has_output"] else [])])
     else:
         tasks = _tasks_of_user()
@@ -136,7 +137,7 @@ def _by_handle(fd: int) -> str:
 
 def _become_nobody_else(kernel: Any, folders: list[str]) -> None:
     """A uid that no other process and no file has."""
-    uid = UID_RANGE + os.getpid()
+    uid = kernel.UID_RANGE + os.getpid()
     for folder in folders:
         os.chown(folder, uid, uid)
     os.setgroups([])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import errno
 import gc
 import importlib
 import json
@@ -50,7 +51,7 @@ def start(launch: dict[str, Any], control: socket.socket, uid: int) -> int:
 
 
 def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: socket.socket, uid: int) -> None:
-    if os.geteuid() == 0:
+    if kernel.has_uids_to_give():
         os.setgroups([])
         kernel.unshare(kernel.NEWNS)  # as root: it may grant what the jail's own uid could not open
         root.build(launch, uid)
@@ -59,6 +60,8 @@ def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: so
         keeper.recv(64)
         os.setresgid(INSIDE_ID, INSIDE_ID, INSIDE_ID)
         os.setresuid(INSIDE_ID, INSIDE_ID, INSIDE_ID)  # no uid 0 is mapped, so the capabilities stay
+    elif kernel.is_only_root():
+        raise PermissionError(errno.EPERM, kernel.ONLY_ROOT)
     else:
         own_uid, own_gid = os.geteuid(), os.getegid()
         kernel.unshare(ALL_NAMESPACES)
