@@ -267,7 +267,10 @@ def _mounts() -> list[str]:
 
 
 def _cgroups(pid: int) -> list[str]:
-    return sorted(str(p) for p in Path("/sys/fs/cgroup").rglob(f"hatchway-{pid}-*"))
+    found = os.walk("/sys/fs/cgroup")  # unlike a glob it does not mind folders of others that go away meanwhile
+    return sorted(
+        f"{folder}/{name}" for folder, names, _ in found for name in names if name.startswith(f"hatchway-{pid}-")
+    )
 
 
 async def _until(is_so: Callable[[], bool]) -> None:
