@@ -86,7 +86,7 @@ class Registry:
         """The tools, and those of servers; a server may have others than the last time."""
         found: dict[str, FunctionTool] = {}
         for entry in self._tools.values():
-            for tool in entry.functions if isinstance(entry, ToolServer) else [entry]:
+            for tool in [entry] if isinstance(entry, FunctionTool) else entry.functions:
                 if tool.name in found:
                     raise InvalidTool(f"two tools are named {tool.name!r}", hint="give the server a tool_name_prefix=")
                 found[tool.name] = tool
@@ -95,7 +95,8 @@ class Registry:
     def servers(self) -> list[ToolServer]:
         """The servers among the tools."""
         with self._lock:
-            return [each for each in self._tools.values() if isinstance(each, ToolServer)]
+            # not by the protocol, which looks for each of its names: every run asks
+            return [each for each in self._tools.values() if not isinstance(each, FunctionTool)]
 
     def add_tools(self, tools: Any) -> None:
         """Add tools, or replace those of the same name; the model's own tool is left out."""
