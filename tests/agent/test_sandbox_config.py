@@ -210,3 +210,9 @@ def test_the_system_itself_is_not_among_what_is_shown() -> None:
     assert not {Path("/"), Path("/etc"), Path("/proc"), Path("/dev"), Path("/sys"), Path("/run")} & set(
         readable_places()
     )
+
+
+def test_what_the_system_or_the_jail_has_of_its_own_is_not_shown(tmp_path: Path) -> None:
+    for name in ("home", "data", "etc", "input", "output"):
+        (tmp_path / name).mkdir(mode=0o755)
+    assert [place.name for place in readable_places(tmp_path)] == ["data", "home"]

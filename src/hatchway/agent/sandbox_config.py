@@ -13,25 +13,7 @@ from hatchway.agent.json_places import checked, read_json
 from hatchway.core.paths import path_rules
 from hatchway.core.signing import key_path
 
-_SYSTEM = frozenset(
-    f"/{name}"
-    for name in (
-        "bin",
-        "boot",
-        "dev",
-        "etc",
-        "lib",
-        "lib32",
-        "lib64",
-        "libx32",
-        "proc",
-        "run",
-        "sbin",
-        "sys",
-        "tmp",
-        "usr",
-    )
-)
+_SYSTEM = frozenset("bin boot dev etc input lib lib32 lib64 libx32 output proc run sbin sys tmp usr".split())
 """The system's own directories; a sandbox shows of them what Python needs."""
 _KEY_PLACES = """
     .ssh .gnupg .aws .azure .kube .config/gcloud .docker/config.json .netrc .git-credentials
@@ -127,10 +109,10 @@ def sandbox_settings(
     }
 
 
-def readable_places() -> list[Path]:
+def readable_places(root: Path = Path("/")) -> list[Path]:
     """The directories of the root that hold people's files and that this user may read; for root, those open to all."""
-    tops = [path for path in sorted(Path("/").iterdir()) if path.is_dir() and not path.is_symlink()]
-    return [path for path in tops if str(path) not in _SYSTEM and _is_open(path)]
+    tops = [path for path in sorted(root.iterdir()) if path.is_dir() and not path.is_symlink()]
+    return [path for path in tops if path.name not in _SYSTEM and _is_open(path)]
 
 
 def _is_open(path: Path) -> bool:
