@@ -13,8 +13,11 @@ from hatchway.agent.json_places import checked, read_json
 from hatchway.core.paths import path_rules
 from hatchway.core.signing import key_path
 
-_SYSTEM = frozenset("bin boot dev etc input lib lib32 lib64 libx32 output proc run sbin sys tmp usr".split())
-"""The system's own directories; a sandbox shows of them what Python needs."""
+_SYSTEM_NAMES = """
+    bin boot dev etc input lib lib32 lib64 libx32 output packages proc run sbin sys tmp usr
+"""
+_SYSTEM = frozenset(_SYSTEM_NAMES.split())
+"""The system's own directories, of which a sandbox shows what Python needs, and those that it has itself."""
 _KEY_PLACES = """
     .ssh .gnupg .aws .azure .kube .config/gcloud .docker/config.json .netrc .git-credentials
 """
