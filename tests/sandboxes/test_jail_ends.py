@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
+from hatchway.core.errors import SandboxCrashed
 from hatchway.core.results import ExecutionResult
 from hatchway.sandboxes.jail import JailSandbox
 from hatchway.sandboxes.process.inside import tree
@@ -52,16 +53,78 @@ async def test_killed_from_outside_running_code_fails_and_the_next_works(depth: 
         assert (await run(jail, "2")).output == 2
 
 
-async def test_killed_while_it_starts_it_says_how_it_ended() -> None:
+@pytest.mark.parametrize("depth", [0, 1], ids=["keeper", "zygote"])
+async def test_killed_with_an_answer_unread_it_is_no_fault_of_the_code(depth: int) -> None:
+    """The kernel then tells of a broken channel, and does so before anybody hears of the death."""
+    async with JailSandbox(tier="namespaces", spares=0) as jail:
+        running = await jail.execute("ping()", functions=["ping"])
+        await running.next()
+        (victim,) = _keepers()
+        for pid in tree.descendants(victim):
+            if not tree.children(pid):
+                os.kill(pid, signal.SIGSTOP)
+        await running.provide_result("unread")
+        os.kill(tree.children(victim)[0] if depth else victim, signal.SIGKILL)
+        with pytest.raises(SandboxCrashed) as crashed:
+            await running.next()
+        assert crashed.value.message == "the process that supervises the code died"
+
+
+async def test_killed_and_used_at_once_a_new_one_is_started() -> None:
+    """Before the event loop had a turn to hear of the death."""
+    async with JailSandbox(tier="namespaces") as jail:
+        for _ in range(3):
+            assert (await run(jail, "1")).output == 1
+            (victim,) = _keepers()
+            zygote = tree.children(victim)[0]
+            os.kill(zygote, signal.SIGKILL)
+            _wait_dead(zygote)
+
+
+async def test_a_spare_that_was_killed_is_not_used() -> None:
+    async with JailSandbox(tier="namespaces", spares=1) as jail:
+        assert (await run(jail, "1")).output == 1
+        await asyncio.sleep(0.2)
+        (keeper,) = _keepers()
+        for pid in [pid for pid in tree.descendants(keeper) if not tree.children(pid)]:
+            with suppress(ProcessLookupError):  # its init went first, and took it along
+                os.kill(pid, signal.SIGKILL)
+            _wait_dead(pid)
+        assert (await run(jail, "2")).output == 2
+
+
+@pytest.mark.parametrize(("depth", "what"), [(0, "keeper"), (1, "zygote")], ids=["keeper", "zygote"])
+async def test_killed_while_it_starts_it_is_started_again(
+    depth: int, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with JailSandbox(tier="namespaces") as jail:
+        starting = asyncio.ensure_future(run(jail, "1"))
+        await _kill_a_starting_jail(depth)
+        assert (await starting).output == 1
+        assert jail.tier == "namespaces"
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told == f"the jail ended while it started: its {what} was killed by signal 9; it is started again"
+
+
+async def test_killed_whenever_it_starts_it_says_how_it_ended() -> None:
     async with JailSandbox(tier="namespaces") as jail:
         starting = asyncio.ensure_future(jail.execute("1"))
-        while not (keepers := _keepers()):
-            await asyncio.sleep(0.001)
-        os.kill(keepers[0], signal.SIGKILL)
-        with pytest.raises(SandboxUnavailable) as refused:
+        for _ in range(2):
+            await _kill_a_starting_jail(0)
+        with pytest.raises(SandboxCrashed) as refused:
             await starting
         assert refused.value.message == "the jail ended while it started: its keeper was killed by signal 9"
         assert (await run(jail, "2")).output == 2
+
+
+async def _kill_a_starting_jail(depth: int) -> None:
+    """Kill the keeper, or its child: the zygote, or who is about to start it."""
+    while not (victims := _keepers()):
+        await asyncio.sleep(0.001)
+    while depth and not (victims := tree.children(_keepers()[0])):
+        await asyncio.sleep(0)
+    os.kill(victims[0], signal.SIGKILL)
+    _wait_dead(victims[0])
 
 
 async def test_closing_leaves_nothing() -> None:
@@ -233,6 +296,12 @@ def _python_for(tier: str) -> str:
     if not os.path.exists("/usr/bin/python3"):
         pytest.skip(f"{real} is closed to other users, and there is no /usr/bin/python3")
     return "/usr/bin/python3"
+
+
+def _wait_dead(pid: int) -> None:
+    """Without a turn of the event loop."""
+    while (seen := tree.stat(pid)) is not None and not seen.is_zombie:
+        time.sleep(0.001)
 
 
 def _keepers() -> list[int]:

@@ -98,6 +98,12 @@ async def test_a_line_without_end(sandbox: ProcessSandbox) -> None:
     assert str(error) == f"{BROKE}a message is longer than {4 * MIB + 64 * 1024} bytes"
 
 
+async def test_dead_inside_a_message_it_is_told_how_it_died(sandbox: ProcessSandbox) -> None:
+    code = f"{FORGE}    forge(b'{{\"type\":')\n    os._exit(3)\n"
+    error = await failure(sandbox, CodeRuntimeError, code)
+    assert str(error) == "the interpreter died: exit code 3"
+
+
 async def test_calls_that_would_fill_the_hosts_memory(sandbox: ProcessSandbox) -> None:
     frame = '{"type":"function_call","call_id":"%d","function_name":"f","args":["%s"],"kwargs":{}}\\n'
     code = f"{FORGE}    for i in range(100): forge(('{frame}' % (i, 'x' * 900_000)).encode())\n"

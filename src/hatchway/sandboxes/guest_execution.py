@@ -25,6 +25,7 @@ from hatchway.sandboxes.output_pipes import OutputPipes
 from hatchway.sandboxes.recorded import Origin
 from hatchway.transports.guest.wakeup import Wakeup
 from hatchway.transports.guest_link import Said as Heard
+from hatchway.transports.lines import ChannelLost
 
 EOF_SECONDS = 0.5
 """A guest that closed its channel and is not dead after this is killed; the news of a death may come late."""
@@ -184,7 +185,7 @@ class GuestExecution(CallingExecution):
                 self._finish(lambda: self._result(output))
             case Failed():
                 self._finish(lambda: failure(said, self._tier))
-            case EOFError():
+            case EOFError() | ChannelLost():  # its death says why
                 asyncio.get_running_loop().call_later(EOF_SECONDS, self._on_silence)
             case TransportError():
                 self._strike(CodeRuntimeError(f"the code broke the sandbox protocol: {said.message}"))

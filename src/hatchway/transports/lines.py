@@ -29,6 +29,10 @@ _OPENING = ord("{")
 """What every message begins with."""
 
 
+class ChannelLost(TransportError):
+    """The other side is gone, in the middle of a message or with one unread: nobody broke a rule."""
+
+
 class LineSink(Protocol):
     """Who takes what is read. Called on the loop; nothing comes after `on_end`."""
 
@@ -175,10 +179,10 @@ class LineChannel:
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as e:
-            self._end(_broken(e))
+            self._end(ChannelLost(_broken(e).message))
             return True
         if not data:
-            self._end(TransportError("the channel ended inside a message") if self._half else EOFError("it was closed"))
+            self._end(ChannelLost("the channel ended inside a message") if self._half else EOFError("it was closed"))
             return True
         self._chunk = LARGE if len(data) == self._chunk else SMALL
         lines = data.split(b"\n")

@@ -18,6 +18,11 @@ class JailedProcess(GuestProcess, Protocol):
         ...
 
     @property
+    def is_fresh(self) -> bool:
+        """Whether it is a spare that can be used."""
+        ...
+
+    @property
     def gateway(self) -> Gateway | None:
         """Its way to the network; None where it has none."""
         ...

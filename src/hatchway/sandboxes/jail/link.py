@@ -33,6 +33,12 @@ class Link:
         control.setblocking(False)
         self.loop.add_reader(control.fileno(), self._on_message)
 
+    def is_heard(self) -> bool:
+        """Whether the other side is there, as of now: its end may not have been read yet."""
+        if self.is_alive:
+            self._on_message()
+        return self.is_alive
+
     async def first_message(self) -> dict[str, Any]:
         """What the other side says when it is ready, or why it is not.
 

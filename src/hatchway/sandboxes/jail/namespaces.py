@@ -24,7 +24,7 @@ class NamespacesTier:
     def is_alive(self) -> bool:
         """As `TierMaker` says."""
         zygote = self.zygote
-        return zygote is not None and zygote.is_alive and zygote.loop is asyncio.get_running_loop()
+        return zygote is not None and zygote.loop is asyncio.get_running_loop() and zygote.is_alive
 
     async def start(self) -> None:
         """As `TierMaker` says."""

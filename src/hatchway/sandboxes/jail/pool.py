@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 
-from hatchway.core.errors import HatchwayError
+from hatchway.core.errors import HatchwayError, SandboxCrashed
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
 from hatchway.sandboxes.quota import Quota
 
@@ -42,7 +42,7 @@ class Pool:
         if not self._maker.is_alive:
             await self._start()
         self._quota = quota
-        process = self._spare(quota) or await self._maker.make(quota)
+        process = self._spare(quota) or await self._made(quota)
         if self._spares:
             asyncio.get_running_loop().call_later(len(self._spares) * BREATH_SECONDS, self._refill, quota)
         else:
@@ -66,10 +66,20 @@ class Pool:
                 await self.close()
                 await self._maker.start()
 
+    async def _made(self, quota: Quota) -> JailedProcess:
+        """A new one, also if whoever makes them is found dead only now."""
+        try:
+            return await self._maker.make(quota)
+        except SandboxCrashed:
+            if self._maker.is_alive:
+                raise
+        await self._start()
+        return await self._maker.make(quota)
+
     def _spare(self, quota: Quota) -> JailedProcess | None:
         while self._spares:
             process = self._spares.popleft()
-            if not process.is_dead and process.quota == quota:
+            if process.quota == quota and process.is_fresh:
                 return process
             process.kill()
         return None

@@ -78,6 +78,11 @@ class SealedProcess:
         return self._death is not None
 
     @property
+    def is_fresh(self) -> bool:
+        """As `JailedProcess` says."""
+        return self._death is None and not self.has_ended()
+
+    @property
     def has_output(self) -> bool:
         """Whether its `/output` can still be read."""
         return self.output is not None and self.output.fd >= 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import subprocess
 import sys
@@ -26,6 +27,13 @@ MOST_FREE = 16
 """Slots kept for children to come: each is a process, and to open one takes ten milliseconds."""
 
 
+_log = logging.getLogger("hatchway")
+
+
+class DiedMute(SandboxCrashed):
+    """It ended while it started, and did not say why."""
+
+
 @dataclass(slots=True)
 class Slot:
     """Where a child is born: the zygote itself or, where memory cgroups can be had, a copy of it in one."""
@@ -47,12 +55,20 @@ class Zygote:
 
     @classmethod
     async def start(cls, launch: Launch) -> Zygote:
-        """Start one and wait until its walls stand.
+        """Start one and wait until its walls stand. One that dies without a word is started a second time.
 
         Raises:
             SandboxUnavailable: The system refuses a part of the walls.
             SandboxCrashed: It died while starting.
         """
+        try:
+            return await cls._attempted(launch)
+        except DiedMute as e:
+            _log.warning("%s; it is started again", e.message)
+            return await cls._attempted(launch)
+
+    @classmethod
+    async def _attempted(cls, launch: Launch) -> Zygote:
         process, control = await started(lambda: _executed(launch), _killed)
         cgroups = Cgroups.create()
         zygote = cls(process, Link(control), cgroups)
@@ -72,7 +88,7 @@ class Zygote:
     @property
     def is_alive(self) -> bool:
         """Whether it takes orders."""
-        return self._link.is_alive
+        return self._link.is_heard()
 
     @property
     def keeper_pid(self) -> int:
@@ -91,7 +107,7 @@ class Zygote:
         """
         while self._free:
             slot = self._free.pop()
-            if slot.link.is_alive:
+            if slot.link.is_heard():
                 break
         else:
             slot = await self._opened(order)
@@ -119,18 +135,15 @@ class Zygote:
         """What it says once its walls stand, or do not.
 
         Raises:
-            SandboxUnavailable: It ended without a word; then how it ended is all that is known.
+            DiedMute: It ended without a word; then how it ended is all that is known.
         """
         try:
             await self._link.send(message)
             return await self._link.first_message()
         except (SandboxUnavailable, SandboxCrashed) as e:
             await self.close()
-            code = self._process.returncode
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            raise SandboxUnavailable(
-                f"the jail ended while it started: its keeper {how}", hint="hatchway doctor"
-            ) from e
+            how = _ending(self._process.returncode)
+            raise DiedMute(f"the jail ended while it started: {how}", hint="hatchway doctor") from e
 
     async def _ended(self) -> None:
         deadline = self.loop.time() + END_SECONDS
@@ -200,6 +213,13 @@ def _executed(launch: Launch) -> tuple[subprocess.Popen[bytes], socket.socket]:
             ours.close()
             raise SandboxUnavailable(f"{command[0]} cannot be started: {e}", hint=f"try: {command[0]} -V") from e
     return process, ours
+
+
+def _ending(code: int) -> str:
+    """What the end of a keeper tells, which ends as its zygote did."""
+    if code < 0:
+        return f"its keeper was killed by signal {-code}"
+    return f"its zygote was killed by signal {code - 128}" if code > 128 else f"its keeper ended with exit code {code}"
 
 
 def _killed(made: tuple[subprocess.Popen[bytes], socket.socket]) -> None:

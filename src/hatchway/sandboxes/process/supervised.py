@@ -78,6 +78,8 @@ class Supervised:
     @property
     def is_fresh(self) -> bool:
         """Whether it is a spare that can be used."""
+        if self._loop is None and not self._is_closed:
+            self._on_told()  # nobody listens to a spare
         return not self.is_dead and self._spawner.is_alive
 
     @property

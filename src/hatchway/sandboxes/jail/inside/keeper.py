@@ -32,8 +32,9 @@ def main() -> None:
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     zygote_pid = zygote.start(launch, control, kernel.UID_RANGE + os.getpid())
     control.close()  # the host must see the end of file when the zygote dies
-    _outlive(zygote_pid, host)
+    status = _outlive(zygote_pid, host)
     _remove_cgroups(launch["cgroups"])
+    sys.exit(zygote.shell_code(status))
 
 
 def _load(launch: dict[str, Any]) -> None:
@@ -44,18 +45,22 @@ def _load(launch: dict[str, Any]) -> None:
         sys.modules[name] = package
 
 
-def _outlive(zygote_pid: int, host: int) -> None:
+def _outlive(zygote_pid: int, host: int) -> int:
+    """Wait until nothing is left; the wait status of the zygote."""
     child = os.pidfd_open(zygote_pid)
     waiting = select.poll()
     waiting.register(child, select.POLLIN)
     waiting.register(host, select.POLLIN)
     if all(fd != child for fd, _ in waiting.poll()):
         signal.pidfd_send_signal(child, signal.SIGKILL)
+    ended = 0
     while True:
         try:
-            os.wait()
+            pid, status = os.wait()
         except ChildProcessError:
-            return
+            return ended
+        if pid == zygote_pid:
+            ended = status
 
 
 def _remove_cgroups(folders: list[str]) -> None:

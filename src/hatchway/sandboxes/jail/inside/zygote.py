@@ -43,11 +43,17 @@ def start(launch: dict[str, Any], control: socket.socket, uid: int) -> int:
             idmap.write_maps(helper, own, own, "/proc")
             asked.send(b"done")
             told = asked.recv(64)
-        os.waitpid(helper, 0)
+        _, status = os.waitpid(helper, 0)
         if not told:
-            sys.exit(1)  # the helper has told the host why
+            sys.exit(shell_code(status) or 1)  # the helper has told the host why, unless it was killed
         asked.send(b"go")  # only now are we the zygote's parent
     return int(told)
+
+
+def shell_code(status: int) -> int:
+    """How a process ended, as a shell says it: past 128 it was killed by a signal."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
 def _enter_namespaces(launch: dict[str, Any], control: socket.socket, keeper: socket.socket, uid: int) -> None:
