@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from hatchway.agent import Agent, AgentEvent, ApprovalRequest, CodeExecutionOutput, Response
 from hatchway.agent.conversations import Conversations
 from hatchway.core.decisions import Ran
+from hatchway.sandboxes.process.inside import tree
 from hatchway.sandboxes.registry import availability
 from hatchway.testing import Call, Reply, ScriptedAgentModel
 from hatchway.tools.functions import tool
@@ -35,7 +37,8 @@ def script(plan: str) -> ScriptedAgentModel:
             return Call("effects_mark", {"number": done}) if done < 2 else "Marked."
         if plan == "nested" and messages[0].parts[0].content == "go":
             return Call("subagent_task", {"prompt": "pay"}) if done < 1 else "Delegated."
-        return [Reply(code="x = 5"), Reply(code=BOTH)][done] if done < 2 else "All paid."
+        code = f"{BOTH}\npay(3)" if plan == "three" else BOTH
+        return [Reply(code="x = 5"), Reply(code=code)][done] if done < 2 else "All paid."
 
     return ScriptedAgentModel(reply)
 
@@ -50,6 +53,8 @@ def agent_for(workspace: Path, plan: str, conversation: Any) -> Agent:
             file.write(f"{euros}\n")
         if (workspace / "die-in-pay").exists() and euros == 2:
             os.kill(os.getpid(), signal.SIGKILL)
+        if euros == 3:
+            kill_jails()
         return f"paid {euros}"
 
     servers = {}
@@ -57,6 +62,16 @@ def agent_for(workspace: Path, plan: str, conversation: Any) -> Agent:
         server = Path(__file__).parent / "effects_server.py"
         servers = {"effects": {"command": sys.executable, "args": [str(server), str(workspace / "marks")]}}
     return Agent(script(plan), working_dir=workspace, tools=[pay], conversation=conversation, mcp_servers=servers)
+
+
+def kill_jails() -> None:
+    """Kill what supervises the code, as a stranger on the machine could."""
+    for pid in tree.children(os.getpid()):
+        if "keeper.py" in Path(f"/proc/{pid}/cmdline").read_text():
+            below = tree.descendants(pid)
+            os.kill(pid, signal.SIGKILL)
+            while any(tree.stat(each) for each in below):
+                time.sleep(0.001)
 
 
 def journal_of(workspace: Path) -> str:
@@ -112,6 +127,14 @@ async def test_killed_at_a_pending_approval_it_is_asked_again_and_effects_are_do
     assert isinstance(events[-1], Response)
     assert events[-1].content == "All paid."
     assert len(agent.messages) == 6
+
+
+async def test_a_sandbox_that_dies_on_the_way_is_led_there_once_more(tmp_path: Path) -> None:
+    await killed(tmp_path, "three", stop_at="2")
+    events, _ = await resumed(tmp_path, "three")
+    assert paid(tmp_path) == ["1", "2", "3"]
+    ended = [event.text for event in events if isinstance(event, CodeExecutionOutput)]
+    assert ended == ["one paid\ntwo paid\n'paid 3'"]
 
 
 async def test_killed_while_a_tool_runs_the_call_is_in_doubt(tmp_path: Path) -> None:

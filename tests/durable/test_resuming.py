@@ -1,6 +1,9 @@
 """Runs that outlive their mode: decided in parts, edited, expired, in doubt, raced for, redacted, gone another way."""
 
 import asyncio
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +24,11 @@ from hatchway import (
     Rule,
     tool,
 )
-from hatchway.core.errors import InvalidSetting, ReplayDiverged, RunTaken, UnknownRun, ValueNotPortable
+from hatchway.core.errors import InvalidSetting, ReplayDiverged, RunTaken, SandboxCrashed, UnknownRun, ValueNotPortable
 from hatchway.core.events import AgentEvent, CallStarted, CodeExecutionOutputChunk, RunResumed, ToolOutput
 from hatchway.journal.redaction import Redact
 from hatchway.journal.store import Journal
+from hatchway.sandboxes.process.inside import tree
 
 pytestmark = pytest.mark.anyio
 PAY = "print('before')\nr = pay(3)\nprint('after')\n[r, pay(r)]"
@@ -109,6 +113,18 @@ class World:
         self.dies = False
         with Journal(self.place) as journal:
             return journal.runs()[0].run_id
+
+
+def kill_spawners() -> None:
+    """Kill what forks and supervises the code, as a stranger on the machine could."""
+    spawners = [
+        pid for pid in tree.children(os.getpid()) if "process/inside" in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
+    for pid in spawners:
+        below = tree.descendants(pid)
+        os.kill(pid, signal.SIGKILL)
+        while any(tree.stat(each) for each in below):
+            time.sleep(0.001)
 
 
 @pytest.fixture
@@ -226,6 +242,26 @@ async def test_an_idempotent_call_is_made_again_with_its_key(world: World, sandb
         assert (await mode.resume(run_id)).output == 6
     assert len(world.keys) == 2
     assert len(set(world.keys)) == 1
+
+
+async def test_resumed_the_moment_its_sandbox_died_nothing_is_lost(world: World) -> None:
+    """What the run had to say last was on its way to the journal when it was taken up again."""
+    done: list[int] = []
+
+    @tool
+    def deed(n: int) -> int:
+        """Do it."""
+        done.append(n)
+        if n % 2:
+            kill_spawners()
+        return n
+
+    async with world.mode("process", tools=[deed]) as mode:
+        for n in range(1, 20, 2):
+            with pytest.raises(SandboxCrashed):
+                await mode.run(f"deed({n}), deed({n + 1})")
+            assert (await mode.resume(mode.journal.runs(limit=1)[0].run_id)).output == (n, n + 1)
+    assert done == list(range(1, 21))
 
 
 async def test_of_two_who_resume_one_wins(world: World) -> None:

@@ -19,10 +19,20 @@ from hatchway.agent.told import failure_told
 from hatchway.agent.tool_calls import ToolCalls
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.decisions import Later, NotRun, Ran, Settlement
-from hatchway.core.errors import ApprovalRequired, CheckpointRefused, CodeExecutionError, HatchwayError, InDoubt
+from hatchway.core.errors import (
+    ApprovalRequired,
+    CheckpointRefused,
+    CodeExecutionError,
+    HatchwayError,
+    InDoubt,
+    SandboxCrashed,
+    TransportError,
+)
 from hatchway.core.results import ExecutionResult
 from hatchway.journal.entries import RunRow
 
+MOST_ATTEMPTS = 3
+"""How often an action is led back to where it stood while the sandbox dies on the way."""
 _MESSAGES: TypeAdapter[list[ModelMessage]] = TypeAdapter(list[ModelMessage])
 
 
@@ -87,9 +97,15 @@ class Resuming:
         if isinstance(row.ending, ExecutionResult | CodeExecutionError):
             return ActionEnd(end=row.ending, notes=(LOST,))
         decisions: dict[str, Settlement] = {}
+        attempts = MOST_ATTEMPTS
         while True:
             try:
-                return await self._interpreter.resume(row.run_id, gate, decisions)
+                ended = await self._interpreter.resume(row.run_id, gate, decisions)
+                attempts -= 1
+                if attempts and isinstance(ended.end, SandboxCrashed | TransportError):
+                    decisions = {}  # what they allowed has been done, or is asked again
+                    continue
+                return ended
             except ApprovalRequired as waiting:
                 if gate.is_postponed:
                     raise

@@ -100,16 +100,20 @@ class RunBook:
         entry = self._entry("ended", "", {"state": state})
         await self._writer.written(_both(entry, self._ending(state, ending_text(end))), self._line)
 
-    def interrupted(self) -> None:
+    async def interrupted(self) -> None:
         """The host failed or the run was cancelled; it can be resumed."""
-        self._writer.put(self._ending("interrupted", None), self._line)
+        await self._writer.written(self._ending("interrupted", None), self._line)
+
+    async def stored(self) -> None:
+        """Until everything is stored."""
+        await self._writer.written(lambda db: None, self._line)
 
     def sync(self) -> None:
         """Wait until everything is stored; blocks."""
         self._writer.write(lambda db: None, self._line)
 
     def give_back(self) -> None:
-        """Let others take the run. Legal twice."""
+        """Let others take the run, once everything is stored: they read on from there. Legal twice."""
         if not self._is_back:
             self._is_back = True
             self._journal.locks.give_back(self.run_id)

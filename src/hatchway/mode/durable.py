@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import uuid
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,6 @@ from hatchway.core.sandbox import CodeExecution, CodeSandbox
 from hatchway.core.signing import key_id, load_key, run_seed, seal, unseal
 from hatchway.core.values import to_wire
 from hatchway.gate.limits import CallBudget
-from hatchway.gate.rules import Rule
 from hatchway.journal.book import RunBook
 from hatchway.journal.entries import RunHead
 from hatchway.journal.history import History
@@ -37,6 +36,7 @@ from hatchway.mode.recovery import check_tools, held_calls, recording_of
 from hatchway.mode.run import Run, shown_text
 from hatchway.mode.serve import CallServer
 from hatchway.sandboxes.replay import ReplayExecution
+from hatchway.sandboxes.starting import to_the_end
 from hatchway.tools.functions import Tool
 
 
@@ -166,24 +166,21 @@ class DurableRun(Run):
         assert self._book is not None
         log = self._book.log
         if isinstance(outcome, ExecutionResult):
-            try:
-                await log.ended(outcome)
-            finally:
-                log.give_back()
+            await _last_word(log, log.ended(outcome))
             self.emit(CodeExecutionOutput(shown_text(outcome), outcome.images, result=outcome, run_id=self.run_id))
             return outcome
-        try:
-            checkpoint = (
-                loop.execution.dump() if isinstance(self.where, CodeSandbox) and loop.execution.is_dump_exact else None
-            )
-            if checkpoint is not None:
-                await loop.execution.cancel()  # the bytes hold everything: no worker is kept while a person thinks
-                self._loop = None
-            await log.paused("paused", None if checkpoint is None else seal(checkpoint, self._claims()))
-        finally:
-            log.give_back()
+        await _last_word(log, self._stand(loop, log))
         self._tell(RunPaused(outcome.pending, run_id=self.run_id))
         return outcome
+
+    async def _stand(self, loop: PullLoop, log: RunBook) -> None:
+        checkpoint = (
+            loop.execution.dump() if isinstance(self.where, CodeSandbox) and loop.execution.is_dump_exact else None
+        )
+        if checkpoint is not None:
+            await loop.execution.cancel()  # the bytes hold everything: no worker is kept while a person thinks
+            self._loop = None
+        await log.paused("paused", None if checkpoint is None else seal(checkpoint, self._claims()))
 
     async def _stopped(self, error: BaseException, *, is_waiting: bool = False) -> None:
         """The code failed: the run is over. The host failed or gave up: it can be resumed.
@@ -195,15 +192,13 @@ class DurableRun(Run):
         self._add_hint(error)
         assert self._book is not None
         log, self._loop = self._book.log, None
-        try:
-            if isinstance(error, CodeExecutionError):
-                await asyncio.shield(log.ended(error))
-            elif is_waiting and isinstance(error, CheckpointRefused):
-                await asyncio.shield(log.paused("paused", None))
-            else:
-                log.interrupted()
-        finally:
-            log.give_back()
+        if isinstance(error, CodeExecutionError):
+            await _last_word(log, log.ended(error))
+        elif is_waiting and isinstance(error, CheckpointRefused):
+            await _last_word(log, log.paused("paused", None))
+        else:
+            with suppress(HatchwayError):  # what happened before it is told
+                await _last_word(log, log.interrupted())
         told = error if isinstance(error, HatchwayError) else CheckpointRefused(f"the run was interrupted: {error!r}")
         self.emit(RunFailed(told, run_id=self.run_id))
 
@@ -234,6 +229,18 @@ class DurableRun(Run):
         return {"run": self.run_id, "tools": tools_digest(self.tools), "kind": "pause"}
 
 
+async def _last_word(log: RunBook, storing: Coroutine[Any, Any, None]) -> None:
+    """Store how a run stands; only then, also if the caller is cancelled meanwhile, may others have it."""
+    try:
+        await storing
+    except asyncio.CancelledError:
+        with suppress(HatchwayError):
+            await to_the_end(log.stored())
+        raise
+    finally:
+        log.give_back()
+
+
 def schema_digests(tools: Mapping[str, Tool]) -> dict[str, str]:
     """A digest of each tool's schema, by name."""
     return {
@@ -245,17 +252,6 @@ def schema_digests(tools: Mapping[str, Tool]) -> dict[str, str]:
 def tools_digest(digests: Mapping[str, str]) -> str:
     """One digest for all tools."""
     return hashlib.sha256(to_wire(dict(sorted(digests.items())))).hexdigest()
-
-
-def stored_rules(journal: Journal, run_id: str | None = None) -> list[Rule]:
-    """Permissions people gave, for good or for this run."""
-    return [Rule(body["effect"], body["tool"], body["args"]) for body in journal.rules(run_id)]
-
-
-def keep_rule(journal: Journal, run_id: str, rule: Rule, is_for_good: bool) -> None:
-    """Store a permission a person gave."""
-    body = {"effect": rule.effect, "tool": rule.tool, "args": dict(rule.args)}
-    journal.add_rule(uuid.uuid4().hex, body, run_id=None if is_for_good else run_id)
 
 
 def _standing_at(execution: CodeExecution) -> dict[str, FunctionCall]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow
 from hatchway.gate.rules import Rule, strongest
+
+if TYPE_CHECKING:
+    from hatchway.journal.store import Journal
 
 
 class Grants:
@@ -42,3 +46,14 @@ class Grants:
         if not self._always and not self._here:
             return False
         return strongest([*self._always, *self._here], call.function_name, arguments) is not None
+
+
+def stored_rules(journal: Journal, run_id: str | None = None) -> list[Rule]:
+    """Permissions people gave, for good or for this run."""
+    return [Rule(body["effect"], body["tool"], body["args"]) for body in journal.rules(run_id)]
+
+
+def keep_rule(journal: Journal, run_id: str, rule: Rule, is_for_good: bool) -> None:
+    """Store a permission a person gave."""
+    body = {"effect": rule.effect, "tool": rule.tool, "args": dict(rule.args)}
+    journal.add_rule(uuid.uuid4().hex, body, run_id=None if is_for_good else run_id)

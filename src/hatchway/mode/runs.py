@@ -21,8 +21,8 @@ from hatchway.journal.book import RunBook
 from hatchway.journal.entries import RunRow
 from hatchway.journal.history import History
 from hatchway.journal.store import Journal
-from hatchway.mode.durable import DurableRun, keep_rule, stored_rules
-from hatchway.mode.grants import Grants
+from hatchway.mode.durable import DurableRun
+from hatchway.mode.grants import Grants, keep_rule, stored_rules
 from hatchway.mode.pull import Paused
 from hatchway.mode.recovery import recording_of, settled
 from hatchway.mode.run import Run
