@@ -1,5 +1,24 @@
-"""What a machine without namespaces says in addition: each program tells once that its wall is the weaker one."""
+"""What a machine without namespaces says in addition, and what it cannot do."""
 
+import pytest
+
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.sandboxes.jail.landlock_checks import check_path_rules
+from hatchway.sandboxes.registry import availability
+
+
+def no_agent() -> str:
+    """Why no agent can run here: its jail denies files by name, which not every wall can. Empty where one can."""
+    jail = availability("jail")
+    try:
+        if jail.tier == "landlock":
+            check_path_rules()
+    except SandboxUnavailable as e:
+        return e.message
+    return "" if jail.state == "usable" else f"no jail here: {jail.reason}"
+
+
+NEEDS_AGENT = pytest.mark.skipif(bool(no_agent()), reason=no_agent())
 WARNINGS = ("the jail holds by Landlock only: ", "the command is held by Landlock only: ")
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import (
     Agent,
@@ -21,12 +22,11 @@ from hatchway.agent import (
     Thoughts,
 )
 from hatchway.core.events import CallFailed, RunFailed, ToolOutput
-from hatchway.sandboxes.registry import availability
 from hatchway.testing import Call, Reply, ScriptedAgentModel, Thinking
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+    NEEDS_AGENT,
 ]
 
 

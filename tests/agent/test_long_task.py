@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.journal.store import Journal
-from hatchway.sandboxes.registry import availability
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+    NEEDS_AGENT,
 ]
 PROGRAM = Path(__file__).parent / "long_task.py"
 TASK: dict[str, Any] = runpy.run_path(str(PROGRAM))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai.messages import BinaryContent
+from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import (
     Agent,
@@ -24,13 +25,12 @@ from hatchway.agent.permissions import PermissionManager
 from hatchway.core.errors import InvalidSetting, InvalidTool
 from hatchway.core.events import CallFailed
 from hatchway.sandboxes.monty import MontySandbox
-from hatchway.sandboxes.registry import availability
 from hatchway.testing import Call, Reply, ScriptedAgentModel
 from hatchway.tools.apigen import generate_mcp_sources
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+    NEEDS_AGENT,
 ]
 TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
 ODD = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "tools" / "mcp" / "odd_server.py")]}

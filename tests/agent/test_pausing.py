@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import Agent, AgentEvent, ApprovalRequest, Response
 from hatchway.agent.conversations import Conversations
 from hatchway.core.decisions import Allow, Later
 from hatchway.core.errors import ApprovalRequired
-from hatchway.sandboxes.registry import availability
 from hatchway.testing import Call, Reply, ScriptedAgentModel
 from hatchway.tools.functions import tool
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+    NEEDS_AGENT,
 ]
 
 PAIR = "import asyncio\nprint(await asyncio.gather(pay(1), pay(2)))"

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import Agent, CodeExecutionOutput, ToolOutput
 from hatchway.agent.config import Config, init_config
 from hatchway.core.errors import InvalidSetting
-from hatchway.sandboxes.registry import availability
 from hatchway.testing import Reply, ScriptedAgentModel
 from hatchway.tools.apigen import generate_mcp_sources
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+    NEEDS_AGENT,
 ]
 SERVERS = (
     f'{{"ptc-servers": {{"clock": {{"command": "{sys.executable}", '

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import Agent, AgentEvent, ApprovalRequest, CodeExecutionOutput, Response
 from hatchway.agent.conversations import Conversations
 from hatchway.core.decisions import Ran
 from hatchway.sandboxes.process.inside import tree
-from hatchway.sandboxes.registry import availability
 from hatchway.testing import Call, Reply, ScriptedAgentModel
 from hatchway.tools.functions import tool
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(availability("jail").state != "usable", reason="no jail here"),
+    NEEDS_AGENT,
 ]
 
 BOTH = "pay(1)\nprint('one paid')\npay(2)\nprint('two paid')"

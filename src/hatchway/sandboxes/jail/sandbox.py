@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from hatchway.core.constraints import CodeConstraints
-from hatchway.core.errors import HatchwayError
+from hatchway.core.errors import HatchwayError, SandboxUnavailable
 from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts, as_workspace
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
@@ -24,6 +24,7 @@ from hatchway.sandboxes.ipython import MODULE, is_wanted
 from hatchway.sandboxes.jail.egress import PROXIED, Egress
 from hatchway.sandboxes.jail.interpreter import COMMANDS, interpreter_files, with_commands
 from hatchway.sandboxes.jail.jailed_process import JailedProcess
+from hatchway.sandboxes.jail.landlock_checks import check_path_rules
 from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.pool import Pool
 from hatchway.sandboxes.jail.walls import Walls, last_decided
@@ -196,4 +197,18 @@ async def _probe(cls: type[JailSandbox]) -> Availability:
             result = await added(sandbox)
     except HatchwayError as e:
         return Availability(state="installed_but_unusable", reason=e.message, hint=e.hint)
-    return Availability(state="usable", tier=result.tier, reason=sandbox.weaker_because)
+    return Availability(
+        state="usable",
+        tier=result.tier,
+        reason="; ".join(filter(None, (sandbox.weaker_because, _ruleless(result.tier)))),
+    )
+
+
+def _ruleless(tier: Tier | None) -> str:
+    """Why nothing can be denied by name here, which an agent's jail must; empty where it can."""
+    try:
+        if tier == "landlock":
+            check_path_rules()
+    except SandboxUnavailable as e:
+        return f"{e.message}; {e.hint}"
+    return ""
