@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import no_agent
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.sandboxes.jail import JailSandbox
@@ -35,6 +36,13 @@ def nothing_stays() -> Iterator[None]:
     while (left := _strangers(before)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not left, f"a test of this file left processes behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def agent_jail() -> None:
+    """What an agent's code runs in; skips where there is none."""
+    if why := no_agent():
+        pytest.skip(why)
 
 
 def _strangers(before: set[int]) -> dict[int, str]:

@@ -1,10 +1,10 @@
 """What a machine without namespaces says in addition, and what it cannot do."""
 
-import pytest
-
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.sandboxes.jail.landlock_checks import check_path_rules
 from hatchway.sandboxes.registry import availability
+
+WARNINGS = ("the jail holds by Landlock only: ", "the command is held by Landlock only: ")
 
 
 def no_agent() -> str:
@@ -16,10 +16,6 @@ def no_agent() -> str:
     except SandboxUnavailable as e:
         return e.message
     return "" if jail.state == "usable" else f"no jail here: {jail.reason}"
-
-
-NEEDS_AGENT = pytest.mark.skipif(bool(no_agent()), reason=no_agent())
-WARNINGS = ("the jail holds by Landlock only: ", "the command is held by Landlock only: ")
 
 
 def without_warning(stderr: str) -> str:

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import (
     Agent,
@@ -26,7 +25,7 @@ from hatchway.testing import Call, Reply, ScriptedAgentModel, Thinking
 
 pytestmark = [
     pytest.mark.anyio,
-    NEEDS_AGENT,
+    pytest.mark.usefixtures("agent_jail"),
 ]
 
 

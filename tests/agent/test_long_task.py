@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.journal.store import Journal
 
 pytestmark = [
     pytest.mark.slow,
-    NEEDS_AGENT,
+    pytest.mark.usefixtures("agent_jail"),
 ]
 PROGRAM = Path(__file__).parent / "long_task.py"
 TASK: dict[str, Any] = runpy.run_path(str(PROGRAM))

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pydantic_ai.messages import BinaryContent
-from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import (
     Agent,
@@ -30,7 +29,7 @@ from hatchway.tools.apigen import generate_mcp_sources
 
 pytestmark = [
     pytest.mark.anyio,
-    NEEDS_AGENT,
+    pytest.mark.usefixtures("agent_jail"),
 ]
 TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
 ODD = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "tools" / "mcp" / "odd_server.py")]}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import Agent, AgentEvent, ApprovalRequest, Response
 from hatchway.agent.conversations import Conversations
@@ -18,7 +17,7 @@ from hatchway.tools.functions import tool
 
 pytestmark = [
     pytest.mark.anyio,
-    NEEDS_AGENT,
+    pytest.mark.usefixtures("agent_jail"),
 ]
 
 PAIR = "import asyncio\nprint(await asyncio.gather(pay(1), pay(2)))"

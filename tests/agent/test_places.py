@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import Agent, CodeExecutionOutput, ToolOutput
 from hatchway.agent.config import Config, init_config
@@ -18,7 +17,7 @@ from hatchway.tools.apigen import generate_mcp_sources
 
 pytestmark = [
     pytest.mark.anyio,
-    NEEDS_AGENT,
+    pytest.mark.usefixtures("agent_jail"),
 ]
 SERVERS = (
     f'{{"ptc-servers": {{"clock": {{"command": "{sys.executable}", '

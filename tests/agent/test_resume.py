@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.weaker_wall import NEEDS_AGENT
 
 from hatchway.agent import Agent, AgentEvent, ApprovalRequest, CodeExecutionOutput, Response
 from hatchway.agent.conversations import Conversations
@@ -22,7 +21,7 @@ from hatchway.tools.functions import tool
 
 pytestmark = [
     pytest.mark.anyio,
-    NEEDS_AGENT,
+    pytest.mark.usefixtures("agent_jail"),
 ]
 
 BOTH = "pay(1)\nprint('one paid')\npay(2)\nprint('two paid')"

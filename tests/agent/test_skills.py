@@ -119,6 +119,7 @@ def test_the_bundled_skills_are_good_and_name_what_is_there(tmp_path: Path) -> N
     assert "assets/plan.md" in planning.body()
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_code_is_saved_as_the_bundled_skills_say(tmp_path: Path) -> None:
     """In the real sandbox, with a real server: a tool that imports from mcptools, saved and used in the next action."""
     servers = {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}}

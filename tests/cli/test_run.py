@@ -23,6 +23,7 @@ def workspace(hatchway: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     return hatchway.cwd
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_the_answer_is_on_stdout_and_all_else_on_stderr(hatchway: Any, workspace: Path) -> None:
     ran = hatchway("run", *MODEL, "--yes", "--record", "code: print(send('ada'))")
     assert (ran.returncode, ran.stdout) == (0, "It gave: `sent to ada: hi`\n")
@@ -41,6 +42,7 @@ def test_the_answer_is_on_stdout_and_all_else_on_stderr(hatchway: Any, workspace
     assert hatchway("conversations").stdout.split()[:2] == ["1", "idle"]
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_every_event_is_a_line_and_what_nobody_approves_waits(hatchway: Any, workspace: Path) -> None:
     ran = hatchway("run", *MODEL, "--json", "code: print(1) ;; send('ada') ;; send('bob')")
     events = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -81,6 +83,7 @@ def test_every_event_is_a_line_and_what_nobody_approves_waits(hatchway: Any, wor
     assert idle.stderr == "nothing was left open in this conversation, and there is no task\n"
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_a_call_that_waits_is_decided_from_another_terminal(hatchway: Any, workspace: Path, place: str) -> None:
     kept = ["--journal", place]
     (workspace / ".hatchway").mkdir()
@@ -100,6 +103,7 @@ def test_a_call_that_waits_is_decided_from_another_terminal(hatchway: Any, works
     assert (row["number"], row["state"], row["turns"]) == (1, "idle", 1)
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_what_a_person_writes_gives_its_output_on_stdout(hatchway: Any, workspace: Path) -> None:
     ran = hatchway("run", "--model", "human", stdin="import sys\nprint('out')\nprint('err', file=sys.stderr)\n6 * 7")
     assert (ran.returncode, ran.stdout) == (0, "out\n42\n")
@@ -110,6 +114,7 @@ def test_what_a_person_writes_gives_its_output_on_stdout(hatchway: Any, workspac
     assert "ZeroDivisionError" in failed.stderr
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_a_person_at_a_terminal_is_asked(at_terminal: Any, workspace: Path) -> None:
     screen = at_terminal("run", *MODEL, "code: send('ada')")
     screen.wait_for("Run it? [Enter/y] yes [n] no")
@@ -120,6 +125,7 @@ def test_a_person_at_a_terminal_is_asked(at_terminal: Any, workspace: Path) -> N
     assert not (workspace / "effects.txt").exists()
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_a_terminal_that_knows_only_lines_is_talked_with_by_lines(at_terminal: Any, workspace: Path) -> None:
     screen = at_terminal(*MODEL)
     screen.wait_for("› ")
@@ -151,6 +157,7 @@ def test_a_terminal_that_knows_only_lines_is_talked_with_by_lines(at_terminal: A
     assert (workspace / "effects.txt").read_text(encoding="utf-8") == "bob bill carl "
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_by_lines_nothing_that_fails_and_no_ctrl_c_ends_the_conversation(at_terminal: Any, workspace: Path) -> None:
     screen = at_terminal(*MODEL)
     screen.wait_for("› ")
@@ -175,6 +182,7 @@ def test_by_lines_nothing_that_fails_and_no_ctrl_c_ends_the_conversation(at_term
     assert other.end() == 2
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_a_terminal_closed_at_a_question_leaves_it_open(at_terminal: Any, hatchway: Any, workspace: Path) -> None:
     screen = at_terminal("run", *MODEL, "code: send('ada')")
     screen.wait_for("Run it? [Enter/y] yes")

@@ -42,7 +42,7 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(str(page.relative_to(REPO)), line, here["language"], here["text"], bool(here["skip"]), shown)
 
 
-NEEDS = {"docs/containers.md": "docker_engine"}
+NEEDS = {"docs/containers.md": "docker_engine", "docs/agent-sdk.md": "agent_jail"}
 """Fixtures that bring what a page's code needs; they skip where there is none."""
 ALL = [block for page in PAGES for block in blocks(page)]
 PYTHON = [block for block in ALL if block.language == "python"]
@@ -95,6 +95,7 @@ def test_the_help_on_the_page_is_what_the_commands_print() -> None:
     assert re.findall(r"<!-- help: hatchway (\w+) -->", page) == list(COMMANDS)
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_the_picture_is_what_the_agent_shows() -> None:
     rendered = runpy.run_path(str(REPO / "docs" / "agent_picture.py"))["rendered"]
     assert (REPO / "docs" / "agent.svg").read_text(encoding="utf-8") == asyncio.run(rendered()), "run ./dev docs"

@@ -71,7 +71,7 @@ PRINTS = {
     ),
 }  # fmt: skip
 
-NEEDS = {"container.py": "docker_engine"}
+NEEDS = {"container.py": "docker_engine", "agent.py": "agent_jail", "agent_permissions.py": "agent_jail"}
 """Fixtures that bring what an example needs; they skip where there is none."""
 
 

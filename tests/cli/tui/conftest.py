@@ -20,7 +20,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def at_tmux(workspace: Path) -> Iterator[Callable[..., Any]]:
+def at_tmux(workspace: Path, agent_jail: None) -> Iterator[Callable[..., Any]]:
     """Starts the agent with the scripted model; options come after it."""
     if not TMUX["is_there"]():
         pytest.skip("tmux or pgrep is not installed: apt-get install tmux procps")
