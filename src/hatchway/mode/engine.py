@@ -24,6 +24,7 @@ from hatchway.mode.offer import Offer
 from hatchway.mode.run import Run
 from hatchway.mode.threads import ToolThreads
 from hatchway.sandboxes.registry import shared_sandbox
+from hatchway.tools.functions import Tool
 
 if TYPE_CHECKING:
     from hatchway.journal.store import Journal
@@ -70,6 +71,7 @@ class Engine:
         """The runs of the journal, once it is open; None without one."""
         self._opening = asyncio.Lock()
         self._always: list[Rule] = []
+        self._digested: tuple[Mapping[str, Tool], dict[str, str]] = ({}, {})
 
     @property
     def sandbox(self) -> CodeSandbox:
@@ -156,17 +158,25 @@ class Engine:
 
     def _opened_journal(self, place: str | PathLike[str] | Journal) -> DurableRuns:
         from hatchway.journal.store import Journal
-        from hatchway.mode.durable import DurableRun, schema_digests
+        from hatchway.mode.durable import DurableRun
         from hatchway.mode.runs import DurableRuns
 
         journal = place if isinstance(place, Journal) else Journal(place)
-        digests = schema_digests(self.offer.tools)
 
         def make_run(where: CodeSandbox | CodeSession, limits: Limits, *, run_id: str, **settings: Any) -> DurableRun:
             common = self._common(where, limits, run_id) | settings
-            return DurableRun(**common, store=journal, tools=digests, approval_seconds=self._approval_seconds)
+            return DurableRun(**common, store=journal, tools=self._digests(), approval_seconds=self._approval_seconds)
 
         return DurableRuns(journal, make_run)
+
+    def _digests(self) -> dict[str, str]:
+        """Of the tools as they are offered now: servers may bring others while the journal is open."""
+        from hatchway.mode.durable import schema_digests
+
+        tools = self.offer.tools
+        if self._digested[0] is not tools:
+            self._digested = (tools, schema_digests(tools))
+        return self._digested[1]
 
     def _common(self, where: CodeSandbox | CodeSession, limits: Limits, run_id: str) -> dict[str, Any]:
         """What runs in memory and in a journal have in common."""

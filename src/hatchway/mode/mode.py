@@ -161,13 +161,15 @@ class CodeMode:
                 def new_run(given: Limits | None) -> Run:
                     return engine.new_run(session, given or limits)
 
-                yield ModeSession(new_run, engine.finished, asks=self._asks, state=session)
+                refresh = engine.offer.refresh
+                yield ModeSession(new_run, engine.finished, refresh=refresh, asks=self._asks, state=session)
             return
         known = session_id or uuid.uuid4().hex
         async with durable.session(sandbox, known, limits, is_new=is_new or session_id is None) as (session, done):
             yield ModeSession(
                 partial(durable.new, session, session_id=known),
                 engine.finished,
+                refresh=engine.offer.refresh,
                 asks=self._asks,
                 session_id=known,
                 limits=limits,

@@ -74,14 +74,19 @@ class Offer:
         self._is_written, self._type_check = calls == "written", type_check
         self._finder = None if discovery is None else _finder(discovery, self._style, closing)
         self._servers = None if mcp_servers is None else _servers(*mcp_servers, closing)
-        self._is_listed = False
+        self._edition = -1
         self._take(tools)
 
     async def refresh(self) -> None:
         """Take what the servers offer, if that is not known or has changed; for runs that start from now on."""
-        if self._servers is not None and (self._servers.is_stale or not self._is_listed):
-            self._take(as_tools([*self._own.values(), *await self._servers.tools()]))
-            self._is_listed = True
+        servers = self._servers
+        if servers is None:
+            return
+        servers.try_again()
+        if servers.is_stale or servers.edition != self._edition:
+            offered = await servers.tools()
+            self._edition = servers.edition
+            self._take(as_tools([*self._own.values(), *offered]))
 
     def for_run(self) -> dict[str, Any]:
         """What a run takes of it."""

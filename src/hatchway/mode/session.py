@@ -21,6 +21,7 @@ class ModeSession:
     Args:
         new_run: Makes the run of an action.
         finish: Drives it to its end.
+        refresh: Takes what servers offer by now, before each action.
         asks: Calls to be asked about come as events when it is streamed.
         session_id: Its id in the journal.
         limits: Defaults for its actions.
@@ -33,6 +34,7 @@ class ModeSession:
         new_run: Callable[..., Run],
         finish: Finish,
         *,
+        refresh: Callable[[], Awaitable[None]],
         asks: bool,
         session_id: str = "",
         limits: Limits | None = None,
@@ -41,7 +43,7 @@ class ModeSession:
     ) -> None:
         self.session_id = session_id
         """What `CodeMode.session(session_id=…)` takes to have it again; empty without a journal."""
-        self._new_run, self._finish = new_run, finish
+        self._new_run, self._finish, self._refresh = new_run, finish, refresh
         self._asks = asks
         self._limits = limits
         self._done = done
@@ -62,12 +64,14 @@ class ModeSession:
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
     ) -> ExecutionResult:
         """As `CodeMode.run`, with the state kept."""
+        await self._refresh()
         return await self._finish(self._next(limits), code, inputs)
 
     async def stream(
         self, code: str, *, inputs: Mapping[str, Any] | None = None, limits: Limits | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
         """As `CodeMode.stream`, with the state kept."""
+        await self._refresh()
         async for event in streamed(self._next(limits), code, inputs, asks=self._asks):
             yield event
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from os import PathLike
@@ -22,6 +24,10 @@ from hatchway.tools.mcp.settings import ServerSettings, server_settings
 if TYPE_CHECKING:
     from hatchway.tools.mcp.connection import Connection
 
+_LISTINGS = 3
+"""How often a list is read anew that changes while it is read."""
+_MOST_PATIENCE = 60.0
+"""Seconds between two tries to list a server that cannot be had; the first one is made after a second."""
 _log = logging.getLogger("hatchway")
 
 
@@ -52,25 +58,34 @@ class McpServers:
         """Servers that cannot be had, and tools that are not offered as they came, with the reason."""
         self.on_changed: list[Callable[[], None]] = []
         """Told when a server's tools are others now, or gave something of a kind that was not seen before."""
+        self.edition = 0
+        """Counts the lists that were taken: whoever keeps tools of an older one reads them anew."""
         self._notes = None if notes is None else NotesFolder(Path(notes))
         self._listed: dict[str, Sequence[Mapping[str, Any]]] = {}
         self._seen: dict[str, Seen] = {}
-        self._believed: set[str] = set()
-        """Servers whose list is from the notes, and was not looked at yet."""
+        self._changes: Counter[str] = Counter()
+        self._stale: set[str] = set()
+        """Servers that said that their tools are others now."""
+        self._looked: dict[str, int] = {}
+        """Which life of a server its list is from; what is from the notes was not looked at yet."""
+        self._patience: dict[str, tuple[float, float]] = {}
+        """Servers that could not be listed: when to try again, and how many seconds were waited for that."""
         self._unkept: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_stale(self) -> bool:
         """Whether a server was never listed, or said that its tools are others now."""
-        return any(name not in self._listings for name in self.settings if name not in self.problems)
+        return any(name not in self._listings or name in self._stale for name in self._wanted())
 
     def waiting(self) -> list[str]:
         """The servers that have not listed their tools yet."""
-        return [name for name in self.settings if name not in self._listings and name not in self.problems]
+        return [name for name in self._wanted() if name not in self._listings]
 
     async def tools(self, *, fresh: bool = False) -> list[Tool]:
         """The tools of all servers, in the order of the settings; servers are asked only where that is needed.
+
+        One that cannot be asked again keeps the tools it had: a call of them says what is wrong.
 
         Args:
             fresh: Ask those too that are known from the notes alone.
@@ -80,19 +95,28 @@ class McpServers:
             MissingExtra: The `mcp` package is not installed.
         """
         if fresh:
-            self._forget(*self._believed)
+            for name in self._listings.keys() - self._looked.keys():
+                del self._listings[name]
         else:
             await self._recall()
-        asked = [name for name in self.settings if name not in self._listings]
+        asked = [name for name in self._wanted() if name not in self._listings or name in self._stale]
         outcomes = await asyncio.gather(*(self._list(name) for name in asked), return_exceptions=True)
         for name, outcome in zip(asked, outcomes, strict=True):
             if isinstance(outcome, BaseException):
-                if not (isinstance(outcome, ServerUnavailable) and self.settings[name].optional):
+                is_known = name in self._listings or self.settings[name].optional
+                if not (isinstance(outcome, ServerUnavailable) and is_known):
                     raise outcome
-                self.problems[name] = str(outcome)
-                _log.warning("going on without the MCP server %s: %s", name, outcome)
+                self._missed(name, outcome)
         listed = (self._listings.get(name) for name in self.settings)
         return [tool for listing in listed if listing is not None for tool in listing.tools]
+
+    def try_again(self) -> None:
+        """Ask servers that could not be had, beside everything else and not too often; `edition` tells of success."""
+        now = time.monotonic()
+        for name, (at, waited) in self._patience.items():
+            if at <= now:
+                self._patience[name] = (float("inf"), waited)  # one try at a time
+                self.beside(self._tried(name))
 
     def connection(self, name: str) -> Connection:
         """The connection of a server, made on first use."""
@@ -115,6 +139,7 @@ class McpServers:
         """End all connections. Legal twice."""
         connections, self._connections = self._connections, {}
         self._listings.clear()
+        self._patience.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -128,11 +153,37 @@ class McpServers:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.shield(self.aclose())
 
+    def _wanted(self) -> list[str]:
+        return [name for name in self.settings if name not in self._patience]
+
     async def _list(self, name: str) -> None:
-        listed = await self.connection(name).tools()
+        connection, listed = self.connection(name), []
+        for _ in range(_LISTINGS):
+            changes = self._changes[name]
+            listed = await connection.tools()
+            if changes == self._changes[name]:
+                break
         self._take(name, listed)
-        self._believed.discard(name)
+        self._looked[name] = connection.starts
         await self._keep(name)
+
+    async def _tried(self, name: str) -> None:
+        try:
+            await self._list(name)
+        except ServerUnavailable as e:
+            self._missed(name, e)
+        else:
+            self._tell()
+
+    def _missed(self, name: str, error: ServerUnavailable) -> None:
+        _, waited = self._patience.get(name, (0.0, 0.0))
+        if name not in self._listings:
+            self.problems[name] = str(error)
+        if not waited:
+            what = "without" if name in self.problems else "with the tools that are known of"
+            _log.warning("going on %s the MCP server %s: %s", what, name, error)
+        waited = min(2 * waited or 1.0, _MOST_PATIENCE)
+        self._patience[name] = (time.monotonic() + waited, waited)
 
     async def _recall(self) -> None:
         """Take from the notes what is not listed yet."""
@@ -144,34 +195,37 @@ class McpServers:
             self._seen.setdefault(name, Seen(notes.seen))
             if notes.listed is not None:
                 self._take(name, notes.listed)
-                self._believed.add(name)
 
     def _take(self, name: str, listed: Sequence[Mapping[str, Any]]) -> None:
         seen = self._seen.setdefault(name, Seen())
         call = partial(self._call, name)
         listing = offered(self.spaces[name], listed, self.settings[name], call, seen.schema, partial(self._look, name))
         self._listings[name], self._listed[name] = listing, listed
+        self.edition += 1
+        self._stale.discard(name)
         self.problems.pop(name, None)
+        self._patience.pop(name, None)
         for problem in listing.problems:
             _log.warning("MCP server %s: %s", name, problem)
 
     async def _call(self, name: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        result = await self.connection(name).call(tool, arguments)
-        if name in self._believed:
-            self._believed.discard(name)
+        connection = self.connection(name)
+        result = await connection.call(tool, arguments)
+        if self._looked.get(name) != connection.starts:
+            self._looked[name] = connection.starts
             self.beside(self._verify(name))
         return result
 
     async def _verify(self, name: str) -> None:
-        """Ask a server for its list that runs by now; what the notes had may be old."""
+        """Ask a server for its list that runs by now: what the notes had may be old, and a new start a new version."""
         try:
             listed = await self.connection(name).tools()
         except ServerUnavailable:
             return
-        if listed == self._listed.get(name):
-            await self._keep(name)
-        else:
-            self._changed(name)
+        if listed != self._listed.get(name):
+            self._take(name, listed)
+            self._tell()
+        await self._keep(name)
 
     def _look(self, name: str, tool: str, value: Any) -> None:
         if self._seen[name].look(tool, value):
@@ -186,13 +240,9 @@ class McpServers:
         self._unkept.discard(name)
 
     def _changed(self, name: str) -> None:
-        self._forget(name)
+        self._changes[name] += 1
+        self._stale.add(name)
         self._tell()
-
-    def _forget(self, *names: str) -> None:
-        for name in names:
-            self._listings.pop(name, None)
-            self._believed.discard(name)
 
     def _tell(self) -> None:
         for each in self.on_changed:

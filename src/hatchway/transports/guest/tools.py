@@ -104,10 +104,27 @@ class AsyncTool(Tool):
         return getattr(inspect, "_is_coroutine_mark", None)
 
 
+class Space(types.SimpleNamespace):
+    """The tools of one server."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path):
+        self._path = path
+
+    def __getattr__(self, name):
+        there = sorted(vars(self))
+        told = ", ".join(there[:20]) + (" and %d more" % (len(there) - 20) if len(there) > 20 else "")
+        raise AttributeError("%s has no tool %r; it has %s" % (self._path, name, told or "none"))
+
+
 def bind(specs, exchange, namespace):
     """Put the tools into the action's globals; dots in a name make namespaces. Gives the tools by name."""
     tools = {}
     _OFFERED.clear()
+    for value in namespace.values():
+        if isinstance(value, Space):
+            vars(value).clear()  # of the action before: a server's tools may be others by now
     for spec in specs:
         _OFFERED[spec["name"]] = spec, exchange
         tool = (AsyncTool if spec["is_async"] else Tool)(spec, exchange)
@@ -115,8 +132,8 @@ def bind(specs, exchange, namespace):
         *parents, last = spec["name"].split(".")
         place = namespace
         for parent in parents:
-            if not isinstance(place.get(parent), types.SimpleNamespace):
-                place[parent] = types.SimpleNamespace()
+            if not isinstance(place.get(parent), Space):
+                place[parent] = Space(parent)
             place = vars(place[parent])
         place[last] = tool
     return tools
