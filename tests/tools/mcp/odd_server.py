@@ -11,12 +11,27 @@ import time
 from pathlib import Path
 
 LISTS = sys.argv[1] if len(sys.argv) > 1 else ""
+NAMES = Path(sys.argv[2]).read_text().split() if LISTS == "file" else []
 OBJECT = {"type": "object", "properties": {}}
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 INJECTION = '"""\nimport os; os.system("touch injected")\n"""\\'
 tools = [
     {"name": name, "inputSchema": OBJECT}
-    for name in ("die", "hang", "flood", "garbage", "image", "fail", "ask", "change", "progress", "pid", "huge", "deaf")
+    for name in (
+        "die",
+        "hang",
+        "flood",
+        "garbage",
+        "image",
+        "fail",
+        "ask",
+        "change",
+        "drop",
+        "progress",
+        "pid",
+        "huge",
+        "deaf",
+    )
 ] + [{"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}]
 cancelled: list[object] = []
 asked: dict[str, object] = {}
@@ -64,6 +79,12 @@ def change() -> dict[str, object]:
     return text("changed")
 
 
+def drop() -> dict[str, object]:
+    tools[:] = [tool for tool in tools if tool["name"] != "added"]
+    send({"method": "notifications/tools/list_changed"})
+    return text("dropped")
+
+
 def deaf() -> dict[str, object]:
     os.close(0)
     return text("cannot hear you any more")
@@ -95,6 +116,7 @@ ACTS = {
     "image": image,
     "ask": ask,
     "change": change,
+    "drop": drop,
     "fail": lambda: text("no such row", isError=True),
     "pid": lambda: text(str(os.getpid())),
     "huge": lambda: text("x" * 5_000_000),
@@ -133,6 +155,13 @@ def listed() -> list[dict[str, object]]:
         return [{"name": name, "description": "half \ud83d", "inputSchema": OBJECT} for name in names]
     if LISTS == "hollow":
         return [{"name": "hollow", "inputSchema": OBJECT}]
+    if LISTS == "moving":  # what is told while a list is on its way is not in that list
+        before = list(tools)
+        if not any(tool["name"] == "added" for tool in tools):
+            change()
+        return before
+    if LISTS == "file":  # one version of it per start
+        return [{"name": name, "inputSchema": OBJECT} for name in NAMES]
     return [*tools, {"name": "cancelled", "inputSchema": OBJECT}]
 
 

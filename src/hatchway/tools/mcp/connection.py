@@ -125,6 +125,9 @@ class Connection:
 
     async def _failed(self, link: Link, error: Exception) -> ToolError:
         if isinstance(error, MCPError):
+            if link.web is not None and link.web.is_forgotten:
+                told = f"{refusal(error)} ({link.web.refusal()}); the server may have been started anew"
+                return ToolError(told, hint="call it again: the connection is a new one then")
             if error.code != types.CONNECTION_CLOSED:
                 return ToolError(refusal(error))
             link.leave()

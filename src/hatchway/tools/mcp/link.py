@@ -44,7 +44,8 @@ class Link:
     @property
     def is_over(self) -> bool:
         """Whether calls need another one."""
-        return self._task.done() or self._leave.is_set() or (self.pipes is not None and self.pipes.is_over)
+        is_hung_up = (self.pipes is not None and self.pipes.is_over) or (self.web is not None and self.web.is_forgotten)
+        return self._task.done() or self._leave.is_set() or is_hung_up
 
     @property
     def is_ready(self) -> bool:
