@@ -20,7 +20,7 @@ from mcp.types import (
 
 from hatchway.adapters.mcp_server.media import taken_out
 from hatchway.core.calls import FunctionCall
-from hatchway.core.errors import ApprovalRequired, CodeExecutionError, HatchwayError
+from hatchway.core.errors import ApprovalRequired, CodeExecutionError, HatchwayError, InDoubt
 from hatchway.core.output import OutputBuffer
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.values import as_python
@@ -59,11 +59,15 @@ def failed(error: HatchwayError, most: int = MAX_FILES) -> CallToolResult:
 
 def waiting(error: ApprovalRequired) -> CallToolResult:
     """The calls a run waits for, and how to go on."""
-    pending = [_shown(call) for call in error.pending]
-    told = {"status": "waiting", "run_id": error.run_id, "pending": pending}
-    listed = "\n".join(f"- {each['call_id']}: {each['tool']}({each['arguments']})" for each in pending)
-    said = f"Run {error.run_id} waits for approval of:\n{listed}\nAsk the person, then call resume."
-    return CallToolResult(content=[TextContent(type="text", text=said)], structured_content=told)
+    said = f"Run {error.run_id} waits for approval of:"
+    return _standing("waiting", error.run_id, error.pending, said, "Ask the person, then call resume.")
+
+
+def in_doubt(error: InDoubt) -> CallToolResult:
+    """The calls of which nobody knows whether they ran, and how to go on."""
+    said = f"Run {error.run_id} was killed during these calls; nobody knows whether they ran:"
+    then = 'Look whether their effects are there, then call resume with "not_run" or {"ran": value} for each.'
+    return _standing("in_doubt", error.run_id, error.calls, said, then)
 
 
 def as_text(value: Any) -> str:
@@ -74,6 +78,13 @@ def as_text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError):
         return as_python(value)
+
+
+def _standing(status: str, run_id: str, calls: Sequence[FunctionCall], said: str, then: str) -> CallToolResult:
+    pending = [_shown(call) for call in calls]
+    listed = "\n".join(f"- {each['call_id']}: {each['tool']}({each['arguments']})" for each in pending)
+    told = {"status": status, "run_id": run_id, "pending": pending}
+    return CallToolResult(content=[_text(f"{said}\n{listed}\n{then}")], structured_content=told)
 
 
 def _shown(call: FunctionCall) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from mcp.types import (
 
 from hatchway import __version__
 from hatchway.adapters.mcp_server import answers
-from hatchway.adapters.mcp_server.offers import EXECUTE, offers, schema
+from hatchway.adapters.mcp_server.offers import EXECUTE, offers, schema, settlement
 from hatchway.adapters.mcp_server.telling import (
     Context,
     Hearing,
@@ -34,7 +34,7 @@ from hatchway.adapters.mcp_server.telling import (
     has_person,
     questions,
 )
-from hatchway.core.decisions import Decision
+from hatchway.core.decisions import Settlement
 from hatchway.core.errors import (
     ApprovalRequired,
     CheckpointRefused,
@@ -42,6 +42,7 @@ from hatchway.core.errors import (
     CodeLimitError,
     CodeTimeoutError,
     HatchwayError,
+    InDoubt,
     SandboxCrashed,
     ToolError,
 )
@@ -134,6 +135,8 @@ class McpFace:
             return await self._answer(context, params.name, given)
         except ApprovalRequired as e:
             return questions(e) if has_person(context) else answers.waiting(e)
+        except InDoubt as e:
+            return answers.in_doubt(e)
         except ToolError as e:
             return answers.text(str(e), is_error=True)
         except HatchwayError as e:
@@ -149,7 +152,7 @@ class McpFace:
             case "describe_tool":
                 return answers.text(self._finder.catalog.describe(given["name"]))
             case "resume":
-                decisions = {call: word == "allow" for call, word in given["decisions"].items()}
+                decisions = {call: settlement(said) for call, said in given["decisions"].items()}
                 return await self._resume(context, given["run_id"], decisions)
             case _:
                 key = _key(context, given["session"])
@@ -157,7 +160,9 @@ class McpFace:
                 await self._sessions.close(key)
                 return answers.text("closed")
 
-    async def _resume(self, context: Context, run_id: str, decisions: Mapping[str, bool | Decision]) -> CallToolResult:
+    async def _resume(
+        self, context: Context, run_id: str, decisions: Mapping[str, bool | Settlement]
+    ) -> CallToolResult:
         try:
             async with self._hearing.heard_by(self._telling(context)):
                 result = await self._mode.resume(run_id, decisions)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 from mcp.types import Tool, ToolAnnotations
+
+from hatchway.core.decisions import NotRun, Ran, Settlement
 
 EXECUTE = "execute_code"
 _TEXT = {"type": "string"}
@@ -25,8 +27,13 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
         "run_id": {**_TEXT, "description": "Of the run that waits."},
         "decisions": {
             "type": "object",
-            "additionalProperties": {"enum": ["allow", "deny"]},
-            "description": "By call id.",
+            "additionalProperties": {
+                "anyOf": [
+                    {"enum": ["allow", "deny", "not_run"]},
+                    {"type": "object", "properties": {"ran": {}}, "required": ["ran"], "additionalProperties": False},
+                ]
+            },
+            "description": 'By call id. Of calls in doubt: "not_run", or {"ran": what it gave}.',
         },
     },
     "close_session": {"session": {**_TEXT, "description": "Its name."}},
@@ -49,6 +56,13 @@ def schema(name: str) -> dict[str, Any]:
     properties = _SCHEMAS[name]
     required = [each for each in properties if each not in _OPTIONAL or name == "close_session"]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def settlement(said: Any) -> bool | Settlement:
+    """What `resume` was told about a call."""
+    if isinstance(said, dict):
+        return Ran(cast(dict[str, Any], said)["ran"])
+    return NotRun() if said == "not_run" else said == "allow"
 
 
 def _offer(name: str, description: str) -> Tool:
