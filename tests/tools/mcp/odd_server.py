@@ -6,6 +6,7 @@ Its first argument says what it lists or how it starts; the name of the tool say
 import base64
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -17,21 +18,7 @@ TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required"
 INJECTION = '"""\nimport os; os.system("touch injected")\n"""\\'
 tools = [
     {"name": name, "inputSchema": OBJECT}
-    for name in (
-        "die",
-        "hang",
-        "flood",
-        "garbage",
-        "image",
-        "fail",
-        "ask",
-        "change",
-        "drop",
-        "progress",
-        "pid",
-        "huge",
-        "deaf",
-    )
+    for name in "die hang flood garbage image fail ask change daemon drop progress pid huge deaf".split()
 ] + [{"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}]
 cancelled: list[object] = []
 asked: dict[str, object] = {}
@@ -79,6 +66,21 @@ def change() -> dict[str, object]:
     return text("changed")
 
 
+def daemon() -> dict[str, object]:
+    """Leave a process behind that is in no group of ours and deaf to everything."""
+    heard, told = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if pid := os.fork():
+            os.write(told, str(pid).encode())
+            os._exit(0)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.closerange(0, 100)
+        time.sleep(600)
+        os._exit(0)
+    return text(os.read(heard, 100).decode())
+
+
 def drop() -> dict[str, object]:
     tools[:] = [tool for tool in tools if tool["name"] != "added"]
     send({"method": "notifications/tools/list_changed"})
@@ -116,6 +118,7 @@ ACTS = {
     "image": image,
     "ask": ask,
     "change": change,
+    "daemon": daemon,
     "drop": drop,
     "fail": lambda: text("no such row", isError=True),
     "pid": lambda: text(str(os.getpid())),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from hatchway.core.errors import InvalidSetting, ServerUnavailable
@@ -14,6 +17,9 @@ from hatchway.tools.mcp.settings import StdioSettings
 
 GRACE_SECONDS = 2.0
 """How long a server may take to leave once its input is closed, and again once it is told to."""
+_DEAF_SECONDS = 3.0
+"""After this long a keeper that was told to kill is killed itself."""
+_KEEPER = str(Path(__file__).with_name("keeper.py"))
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 
 
@@ -58,7 +64,7 @@ StartServer = Callable[[str, StdioSettings], Awaitable[ServerProcess]]
 
 
 class _Child:
-    """A process group of this user."""
+    """A process group of this user: what leaves it, by becoming a daemon for example, is not seen any more."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -82,8 +88,38 @@ class _Child:
             os.killpg(self._process.pid, number)  # its own group: start_new_session below
 
 
+class _Kept(_Child):
+    """A process below its keeper, which ends everything that came of it; see `keeper.py`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
+        super().__init__(process)
+        self._control = control
+
+    async def wait(self) -> int:
+        code = await self._process.wait()
+        self._control.close()
+        return code
+
+    def terminate(self) -> None:
+        self._tell(b"t")
+
+    def kill(self) -> None:
+        self._tell(b"k")
+        asyncio.get_running_loop().call_later(_DEAF_SECONDS, self._kill_keeper)
+
+    def _tell(self, word: bytes) -> None:
+        with suppress(OSError):  # it is dead, and everything with it
+            self._control.send(word)
+
+    def _kill_keeper(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()  # the server has stopped it
+
+
 async def start_child(name: str, settings: StdioSettings) -> ServerProcess:
     """Start a server as a child of this process, with few of its environment variables.
+
+    On Linux everything that comes of it ends with it, and with this process, however that ends.
 
     Raises:
         ServerUnavailable: There is no such program.
@@ -94,19 +130,54 @@ async def start_child(name: str, settings: StdioSettings) -> ServerProcess:
             f"MCP server {name!r} is to run in a sandbox, which nobody builds here",
             hint="servers, _ = hatchway.mode.mcp.mcp_servers(entries)",
         )
-    environment = {key: os.environ[key] for key in _INHERITED if key in os.environ} | dict(settings.env)
-    pipe = asyncio.subprocess.PIPE
     try:
-        process = await asyncio.create_subprocess_exec(
-            settings.command, *settings.args,
-            stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=settings.cwd, start_new_session=True,
-        )  # fmt: skip
+        return await (_kept(settings) if sys.platform == "linux" else _started(settings))
     except (OSError, ValueError) as e:
         raise ServerUnavailable(
             f"MCP server {name!r}: {settings.command!r} cannot be started: {getattr(e, 'strerror', None) or e}",
             hint=f'run `{settings.command}` in a shell; the server\'s own environment is set by its "env"',
         ) from None
-    return _Child(process)
+
+
+async def _started(settings: StdioSettings) -> ServerProcess:
+    return _Child(await _spawned([settings.command, *settings.args], settings))
+
+
+async def _kept(settings: StdioSettings) -> ServerProcess:
+    """The server below a keeper, once it was started there.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    keeper = [sys.executable, "-I", "-S", _KEEPER, str(theirs.fileno()), settings.command, *settings.args]
+    try:
+        with theirs:
+            process = await _spawned(keeper, settings, theirs.fileno())
+    except BaseException:
+        ours.close()
+        raise
+    kept = _Kept(process, ours)
+    try:
+        told = (await asyncio.get_running_loop().sock_recv(ours, 4096)).decode(errors="replace")
+    except BaseException:
+        ours.close()  # it kills what it has started
+        await asyncio.shield(kept.wait())
+        raise
+    if told != "started":
+        await kept.wait()
+        raise OSError(told.removeprefix("failed ") or "the process that keeps it died")
+    return kept
+
+
+async def _spawned(command: Sequence[str], settings: StdioSettings, *fds: int) -> asyncio.subprocess.Process:
+    environment = {key: os.environ[key] for key in _INHERITED if key in os.environ} | dict(settings.env)
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        *command,
+        stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=settings.cwd, start_new_session=True, pass_fds=fds,
+    )  # fmt: skip
 
 
 async def end(process: ServerProcess, grace: float = GRACE_SECONDS) -> None:
