@@ -16,10 +16,14 @@ NAMES = Path(sys.argv[2]).read_text().split() if LISTS == "file" else []
 OBJECT = {"type": "object", "properties": {}}
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 INJECTION = '"""\nimport os; os.system("touch injected")\n"""\\'
-tools = [
-    {"name": name, "inputSchema": OBJECT}
-    for name in "die hang flood garbage image fail ask change daemon drop progress pid huge deaf".split()
-] + [{"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}]
+PLAIN = "die hang flood garbage image fail ask change daemon drop progress pid huge deaf"
+tools = [{"name": name, "inputSchema": OBJECT} for name in PLAIN.split()] + [
+    {"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}
+]
+TASKS = ("completed", "failed", "input_required", "dropped", "endless", "nameless")
+if LISTS == "tasks":
+    tools = [{"name": name, "inputSchema": OBJECT, "execution": {"taskSupport": "required"}} for name in TASKS]
+looks: list[object] = []
 cancelled: list[object] = []
 asked: dict[str, object] = {}
 
@@ -138,6 +142,19 @@ def call(name: str, given: dict[str, str], meta: dict[str, object]) -> dict[str,
     return ACTS[name]() if name in ACTS else text(given.get("text", name))
 
 
+def task(method: str, params: dict[str, str]) -> dict[str, object]:
+    """A task ends on the third look as its tool is named, or never."""
+    name = params.get("taskId") or params["name"]
+    if method == "tasks/cancel":
+        cancelled.append(name)
+    if method == "tasks/result":
+        return text(f"{name} at last", isError=name == "failed")
+    looks.append(name)
+    is_over = looks.count(name) > 3 and name != "endless"
+    told = {"taskId": name, "status": name if is_over else "working", "statusMessage": "busy", "pollInterval": 1}
+    return told if method != "tools/call" else {"task": {} if name == "nameless" else told}
+
+
 def listed() -> list[dict[str, object]]:
     if LISTS == "many":
         return [{"name": f"tool_{n}", "inputSchema": TEXT} for n in range(5000)]
@@ -198,6 +215,8 @@ def main() -> None:
             send({"id": number, "result": {"tools": listed()}})
         elif asked.get("method") == "notifications/cancelled":
             cancelled.append(params.get("requestId"))
+        elif str(asked.get("method")).startswith("tasks/") or "task" in params:
+            send({"id": number, "result": task(asked["method"], params)})
         elif asked.get("method") == "tools/call":
             answer = call(params["name"], params.get("arguments") or {}, params.get("_meta") or {})
             if answer is not None:

@@ -13,7 +13,9 @@ import pytest
 
 from hatchway.core.errors import InvalidSetting, ServerUnavailable, ToolError
 from hatchway.tools.functions import Tool
+from hatchway.tools.mcp.offered import offered
 from hatchway.tools.mcp.servers import McpServers
+from hatchway.tools.mcp.settings import StdioSettings
 from hatchway.tools.stubs import render_stubs
 
 pytestmark = pytest.mark.anyio
@@ -312,3 +314,14 @@ def test_a_word_that_was_meant_is_named() -> None:
     with pytest.raises(InvalidSetting) as raised:
         McpServers({"one": {"command": "x", "arg": []}})
     assert raised.value.hint == "did you mean 'args'?"
+
+
+def test_a_tool_that_says_it_reads_and_destroys_is_not_read_only() -> None:
+    async def call(tool: str, arguments: dict[str, Any], is_task: bool) -> dict[str, Any]:
+        return {}
+
+    reads = {"readOnlyHint": True}
+    said = {"both": reads | {"destructiveHint": True}, "reads": reads}
+    listed = [{"name": name, "inputSchema": {"type": "object"}, "annotations": hints} for name, hints in said.items()]
+    made = offered("odd", listed, StdioSettings(command="odd"), call).tools
+    assert [(tool.read_only, tool.idempotent) for tool in made] == [(False, False), (True, True)]

@@ -9,8 +9,9 @@ from typing import Any
 
 import mcp.types as types
 from mcp.client.client import Client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolRequest, CallToolRequestParams
+from mcp.types import CallToolRequest, CallToolRequestParams, TaskMetadata
 from pydantic import TypeAdapter
 
 from hatchway.core.errors import ServerUnavailable, ToolError
@@ -18,6 +19,7 @@ from hatchway.tools.mcp.failures import ASKS_BACK, refusal
 from hatchway.tools.mcp.link import Link
 from hatchway.tools.mcp.server_process import StartServer
 from hatchway.tools.mcp.settings import ServerSettings
+from hatchway.tools.mcp.tasks import finished
 
 MAX_TOOLS = 10_000
 """Tools of one server; a list that goes on is cut here."""
@@ -66,8 +68,21 @@ class Connection:
             await self._ended(link)
             raise link.unavailable(e) from e
 
-    async def call(self, tool: str, arguments: dict[str, Any], on_progress: Progress | None = None) -> dict[str, Any]:
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        on_progress: Progress | None = None,
+        *,
+        is_task: bool = False,
+    ) -> dict[str, Any]:
         """The result of a tool, by the names on the wire. Cancelling it cancels it on the server.
+
+        Args:
+            tool: Its own name.
+            arguments: Checked.
+            on_progress: Told of progress.
+            is_task: The tool takes calls as tasks only.
 
         Raises:
             ToolError: The server refused the call, died, did not answer in time, or cannot be reached.
@@ -90,7 +105,8 @@ class Connection:
 
         try:
             async with deadline:
-                return await _answer(link.client.result(), tool, arguments, progressed)
+                params = CallToolRequestParams(name=tool, arguments=arguments, task=TaskMetadata() if is_task else None)
+                return await _answer(link.client.result(), params, progressed)
         except TimeoutError:
             noise = link.pipes.noise() if link.pipes else ""
             told = "; ".join(
@@ -155,11 +171,9 @@ async def _listed(client: Client) -> list[dict[str, Any]]:
     return found[:MAX_TOOLS]
 
 
-async def _answer(client: Client, tool: str, arguments: dict[str, Any], progressed: Any) -> dict[str, Any]:
+async def _answer(client: Client, params: CallToolRequestParams, progressed: ProgressFnT) -> dict[str, Any]:
     """The result of one call; below the SDK's `call_tool`, which makes objects of it and checks the schema slowly."""
-    state: str | None = None
     for _ in range(_MAX_ROUNDS):
-        params = CallToolRequestParams(name=tool, arguments=arguments, request_state=state)
         send = partial(
             client.session.send_request, CallToolRequest(params=params), _AS_IT_CAME, progress_callback=progressed
         )
@@ -170,9 +184,11 @@ async def _answer(client: Client, tool: str, arguments: dict[str, Any], progress
                 raise
             await _listed(client)  # some arguments go into headers as well, and which is in the list
             result = await send()
+        if params.task is not None and "task" in result:
+            return await finished(client, result, progressed)
         if result.get("resultType") != "input_required":
             return result
-        state = result.get("requestState")
-        if result.get("inputRequests") or state is None:
+        params = params.model_copy(update={"request_state": result.get("requestState")})
+        if result.get("inputRequests") or params.request_state is None:
             break
     raise ToolError(ASKS_BACK)

@@ -28,7 +28,7 @@ _log = logging.getLogger("hatchway")
 
 def mend(message: SessionMessage) -> None:
     """Leave out of a list of tools what is no tool, and of tools what is not what it should be; of a result, hand on
-    content of unknown kinds as text, and structured content that nothing else comes with."""
+    content of unknown kinds as text, and structured content or a task that nothing else comes with."""
     if not isinstance(message.message, JSONRPCResponse):
         return
     result = message.message.result
@@ -38,7 +38,7 @@ def mend(message: SessionMessage) -> None:
         result["tools"] = [tool for each in cast(list[Any], listed) if (tool := _mended(each, is_old)) is not None]
     if isinstance(parts := result.get("content"), list):
         result["content"] = [_known(part) for part in cast(list[Any], parts)]
-    elif "structuredContent" in result:
+    elif "structuredContent" in result or "task" in result:
         result["content"] = []
 
 

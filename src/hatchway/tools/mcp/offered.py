@@ -15,8 +15,8 @@ from hatchway.tools.mcp.naming import unique
 from hatchway.tools.mcp.promise import Promise
 from hatchway.tools.mcp.settings import ServerSettings
 
-CallServer = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Calls a tool by its own name; gives the result by its names on the wire."""
+CallServer = Callable[[str, dict[str, Any], bool], Awaitable[dict[str, Any]]]
+"""Calls a tool by its own name, as a task or not; gives the result by its names on the wire."""
 _MAX_DESCRIPTION = 4000
 """Characters of a description; a server may send megabytes."""
 
@@ -77,13 +77,21 @@ def _is_wanted(name: str, settings: ServerSettings) -> bool:
     return included and not any(fnmatchcase(name, pattern) for pattern in settings.exclude)
 
 
+def _needs_task(listed: Mapping[str, Any]) -> bool:
+    """Whether the tool answers later, and cannot be called otherwise."""
+    execution: Mapping[str, Any] = listed.get("execution") or {}
+    return execution.get("taskSupport") == "required"
+
+
 def _tool(name: str, listed: Mapping[str, Any], settings: ServerSettings, uses: _Uses, problems: list[str]) -> Tool:
     own_name, output = str(listed["name"]), listed.get("outputSchema")
-    wrapped, promise = is_wrapped(output), Promise(name, output)
+    wrapped, promise, is_task = is_wrapped(output), Promise(name, output), _needs_task(listed)
     hints: Mapping[str, Any] = listed.get("annotations") or {}
+    # one that says both is not believed the better half
+    reads = hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True
 
     async def invoke(**arguments: Any) -> Any:
-        result = await uses.call(own_name, arguments)
+        result = await uses.call(own_name, arguments, is_task)
         promise.check(result)
         value = value_of(result, is_wrapped=wrapped)
         if output is None and uses.look is not None:
@@ -100,8 +108,8 @@ def _tool(name: str, listed: Mapping[str, Any], settings: ServerSettings, uses: 
             func=invoke,
             calls="sync",
             approval=settings.approval,
-            read_only=hints.get("readOnlyHint") is True,
-            idempotent=hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True,
+            read_only=reads,
+            idempotent=reads or hints.get("idempotentHint") is True,
         )
 
     returns = unwrapped(cast(dict[str, Any], output)) if wrapped else output

@@ -208,9 +208,9 @@ class McpServers:
         for problem in listing.problems:
             _log.warning("MCP server %s: %s", name, problem)
 
-    async def _call(self, name: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _call(self, name: str, tool: str, arguments: dict[str, Any], is_task: bool) -> dict[str, Any]:
         connection = self.connection(name)
-        result = await connection.call(tool, arguments)
+        result = await connection.call(tool, arguments, is_task=is_task)
         if self._looked.get(name) != connection.starts:
             self._looked[name] = connection.starts
             self.beside(self._verify(name))
