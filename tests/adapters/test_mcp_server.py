@@ -21,6 +21,7 @@ from mcp.types import AudioContent, ElicitResult, ImageContent, TextContent
 from hatchway import CodeMode, CodeSandbox, Tool, tool
 from hatchway.adapters.mcp_server import Hearing, McpFace, serve_http
 from hatchway.core.errors import InvalidSetting
+from hatchway.journal.store import Journal
 from hatchway.sandboxes.jail import JailSandbox
 from hatchway.sandboxes.process import ProcessSandbox
 from hatchway.tools.search.discovery import Finder
@@ -83,7 +84,7 @@ async def test_the_command_line_behind_another_client(tmp_path: Path) -> None:
         assert [each.name for each in tools] == [
             "execute_code", "search_tools", "describe_tool", "resume", "close_session",
         ]  # fmt: skip
-        assert "Categories (number of tools): odd (14)" in (tools[0].description or "")
+        assert "Categories (number of tools): odd (16)" in (tools[0].description or "")
         result = await client.call_tool("execute_code", {"code": "print('hello')\nodd.echo(text='x')", "session": "s"})
         assert said(result) == "hello\nx"
         assert steps == ["odd.echo …", "odd.echo done"]
@@ -121,6 +122,28 @@ async def test_a_client_without_a_person_gets_calls_that_wait(tmp_path: Path) ->
         assert said(done) == "8"
         unknown = await client.call_tool("resume", {"run_id": "nope", "decisions": {}})
         assert unknown.is_error
+
+
+@pytest.mark.parametrize(("word", "given"), [({"ran": 5}, "6"), ("not_run", "3")])
+async def test_a_run_whose_server_was_killed_in_a_call_can_be_settled(word: Any, given: str, tmp_path: Path) -> None:
+    tools = tmp_path / "tools.py"
+    tools.write_text(
+        "import os\nfrom pathlib import Path\n\n\n"
+        "def pay() -> int:\n    if not Path('died').exists():\n        Path('died').touch()\n"
+        "        os.kill(os.getpid(), 9)\n    return 2\n"
+    )
+    serve = ["-m", "hatchway", "serve", "mcp", "--tools", str(tools), "--journal", "journal.db", "--sandbox", "monty"]
+    with pytest.raises(Exception, match="Connection closed"):
+        async with Client(StdioTransport(sys.executable, serve, cwd=str(tmp_path), keep_alive=False)) as client:
+            await client.call_tool("execute_code", {"code": "pay() + 1"})
+    [run] = Journal(tmp_path / "journal.db").runs(limit=5)
+    async with Client(StdioTransport(sys.executable, serve, cwd=str(tmp_path), keep_alive=False)) as client:
+        doubt = await client.call_tool("resume", {"run_id": run.run_id, "decisions": {}})
+        told: Any = doubt.structured_content
+        [call] = told["pending"]
+        assert (told["status"], call["tool"]) == ("in_doubt", "pay")
+        done = await client.call_tool("resume", {"run_id": run.run_id, "decisions": {call["call_id"]: word}})
+        assert said(done) == given
 
 
 async def test_sessions_belong_to_their_client(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from mcp.types import (
     EmbeddedResource,
     InputRequiredResult,
     ResourceLink,
+    SamplingMessage,
     TextContent,
     TextResourceContents,
 )
@@ -77,6 +78,13 @@ def ask(state: str) -> InputRequiredResult:
     if state == "person":
         return InputRequiredResult(input_requests={"q": ElicitRequest(params=form)})
     return InputRequiredResult(request_state="once more")
+
+
+@server.tool()
+async def sample(ctx: Context[Any, Any]) -> str:
+    """Wants a model to say something, as servers did before."""
+    asked = SamplingMessage(role="user", content=TextContent(type="text", text="?"))
+    return str(await ctx.session.create_message([asked], max_tokens=5))
 
 
 class Guarded:

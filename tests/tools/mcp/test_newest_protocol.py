@@ -108,6 +108,12 @@ async def test_a_server_that_asks_back_is_told_that_nobody_answers(state: str) -
     assert raised.value.message == "the server wants to ask a person or a model, which code cannot answer"
 
 
+async def test_a_server_that_asks_by_a_way_that_is_none_is_told_so_too() -> None:
+    async with opened(STDIO) as servers:
+        with pytest.raises(ToolError, match="the server wants to ask a person or a model, which code cannot answer: "):
+            await called(servers, "sample")
+
+
 async def test_sources_follow_the_server(tmp_path: Path) -> None:
     folder = tmp_path / "mcptools" / "sdk"
     async with opened(STDIO) as servers:

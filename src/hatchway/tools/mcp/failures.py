@@ -15,6 +15,8 @@ from hatchway.core.errors import HatchwayError, ServerUnavailable
 from hatchway.tools.mcp.settings import ServerSettings, StdioSettings
 
 ASKS_BACK = "the server wants to ask a person or a model, which code cannot answer"
+_WANTS_TO_ASK = re.compile("elicitation|sampling|roots", re.I)
+_CANNOT = re.compile("not supported|no back-channel", re.I)
 
 
 def unavailable(
@@ -61,7 +63,7 @@ def reason(error: BaseException) -> str:
 def refusal(error: Exception) -> str:
     """What the code is told about a call the server or the SDK refused."""
     if isinstance(error, MCPError):
-        if "not supported" in str(error) and ("licitation" in str(error) or "ampling" in str(error)):
+        if _WANTS_TO_ASK.search(str(error)) and _CANNOT.search(str(error)):
             return f"{ASKS_BACK}: {error}"
         if error.code == PARSE_ERROR:
             return _said(error)
