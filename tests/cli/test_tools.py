@@ -26,8 +26,8 @@ def test_list_search_describe_and_generate(tmp_path: Path, monkeypatch: pytest.M
     assert "odd.echo" in run("list")
     assert json.loads(run("search", "echo", "--limit", "1", "--json"))[0]["name"] == "odd.echo"
     assert "def echo(text: str) -> Any:" in run("describe", "odd.echo")
-    assert run("generate") == "17 files written, 0 unchanged, 0 removed\n"
-    assert run("generate") == "0 files written, 17 unchanged, 0 removed\n"
+    assert run("generate") == "19 files written, 0 unchanged, 0 removed\n"
+    assert run("generate") == "0 files written, 19 unchanged, 0 removed\n"
     assert (tmp_path / "mcptools" / "odd" / "echo.py").is_file()
 
 

@@ -90,7 +90,8 @@ def not_started(program: str, number: int) -> InvalidSetting:
     why = os.strerror(number) if number else "it ended at once"
     return InvalidSetting(
         f"{program} cannot be started inside the jail: {why}",
-        hint="give the directory it lies in: path_rules(read=[...]), or `hatchway jail --read DIR -- ...`",
+        hint="give the directory it lies in: `hatchway jail --read DIR`, path_rules(read=[DIR]), "
+        'or "sandbox": {"read": [DIR]} of an MCP server',
     )
 
 
