@@ -131,7 +131,8 @@ async def start_child(name: str, settings: StdioSettings) -> ServerProcess:
             hint="servers, _ = hatchway.mode.mcp.mcp_servers(entries)",
         )
     try:
-        return await (_kept(settings) if sys.platform == "linux" else _started(settings))
+        kept = await _kept(settings) if sys.platform == "linux" and sys.executable else None
+        return kept or await _started(settings)
     except (OSError, ValueError) as e:
         raise ServerUnavailable(
             f"MCP server {name!r}: {settings.command!r} cannot be started: {getattr(e, 'strerror', None) or e}",
@@ -143,8 +144,8 @@ async def _started(settings: StdioSettings) -> ServerProcess:
     return _Child(await _spawned([settings.command, *settings.args], settings))
 
 
-async def _kept(settings: StdioSettings) -> ServerProcess:
-    """The server below a keeper, once it was started there.
+async def _kept(settings: StdioSettings) -> ServerProcess | None:
+    """The server below a keeper, once it was started there; None where this program is no Python to run one.
 
     Raises:
         OSError: It cannot be started.
@@ -165,10 +166,12 @@ async def _kept(settings: StdioSettings) -> ServerProcess:
         ours.close()  # it kills what it has started
         await asyncio.shield(kept.wait())
         raise
-    if told != "started":
-        await kept.wait()
-        raise OSError(told.removeprefix("failed ") or "the process that keeps it died")
-    return kept
+    if told == "started":
+        return kept
+    await kept.wait()
+    if told:
+        raise OSError(told.removeprefix("failed "))
+    return None
 
 
 async def _spawned(command: Sequence[str], settings: StdioSettings, *fds: int) -> asyncio.subprocess.Process:
