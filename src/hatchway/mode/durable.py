@@ -53,6 +53,8 @@ class DurableRun(Run):
     epoch: int = 1
     """The epoch in which it was last driven here."""
     _book: CallBook | None = field(default=None, init=False)
+    _began_with: Mapping[str, str] | None = field(default=None, init=False)
+    """The digests of the tools it began with, where others may be offered by now."""
 
     @property
     def is_entered(self) -> bool:
@@ -79,6 +81,7 @@ class DurableRun(Run):
     ) -> ExecutionResult | Paused:
         """Go on with a run that was taken: where it stands here, from its checkpoint, or by running it again."""
         is_here = self._loop is not None and self.epoch == book.epoch
+        self._began_with = head.tools
         try:
             if not is_here:
                 check_tools(head, history, self.tools)
@@ -226,7 +229,9 @@ class DurableRun(Run):
         return run_seed(self.session_id or self.run_id)
 
     def _claims(self) -> dict[str, str]:
-        return {"run": self.run_id, "tools": tools_digest(self.tools), "kind": "pause"}
+        """What a checkpoint is bound to; a server may offer more by now, and `check_tools` looks at the open calls."""
+        began_with = self.tools if self._began_with is None else self._began_with
+        return {"run": self.run_id, "tools": tools_digest(began_with), "kind": "pause"}
 
 
 async def _last_word(log: RunBook, storing: Coroutine[Any, Any, None]) -> None:

@@ -141,7 +141,7 @@ def check_tools(head: RunHead, history: History, tools: Mapping[str, str]) -> No
         if name not in tools:
             raise CheckpointRefused(
                 f"the tool {name}, which call {call.call.call_id} waits for, is not offered here",
-                hint="offer it: `hatchway resume RUN --tools MODULE`, or CodeMode(tools=[…])",
+                hint="offer it: `hatchway resume RUN --tools MODULE`, or CodeMode(tools=[…]), or its MCP server",
             )
         if head.tools.get(name, tools[name]) != tools[name]:
             raise CheckpointRefused(

@@ -111,6 +111,24 @@ async def test_a_call_of_a_tool_that_came_later_can_wait_and_go_on(tmp_path: Pat
         assert (await mode.resume(raised.value.run_id, {call.call_id: True})).output == "added"
 
 
+@pytest.mark.parametrize("sandbox", ["monty", "process"])
+async def test_a_run_that_waits_goes_on_with_a_server_that_offers_other_tools(sandbox: str, tmp_path: Path) -> None:
+    version, journal = tmp_path / "version", tmp_path / "journal.db"
+    entry = {**ODD, "args": [*ODD["args"], "file", str(version)]}
+    run_id, settled = "", {}
+    for offered in ("one two gone", "one two new", "one newer two"):
+        version.write_text(offered)
+        async with CodeMode(sandbox, mcp_servers={"odd": entry}, journal=journal) as mode:
+            try:
+                last = await (mode.resume(run_id, settled) if run_id else mode.run("odd.one() + odd.two()"))
+            except ApprovalRequired as paused:
+                run_id, settled = paused.run_id, {call.call_id: True for call in paused.pending}
+            else:
+                assert last.output == "onetwo"
+                return
+    pytest.fail("it waits for a third call")
+
+
 async def test_two_modes_that_share_servers_both_see_a_change() -> None:
     async with McpServers({"odd": ODD}) as servers:
         one, other = (CodeMode("monty", mcp_servers=servers, rules=ALLOWED) for _ in range(2))
