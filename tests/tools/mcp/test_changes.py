@@ -198,6 +198,19 @@ async def test_half_a_character_costs_that_character(said: bytes, monkeypatch: p
             assert await buy.func() == "cut: \N{REPLACEMENT CHARACTER}"
 
 
+@pytest.mark.parametrize(
+    ("what", "said"), [("a\ud83d", "it has half a character in it"), (b"\xff", "invalid utf-8 sequence")]
+)
+async def test_what_cannot_be_sent_fails_its_own_call_alone(what: Any, said: str) -> None:
+    with shop() as entry:
+        async with McpServers({"shop": entry}) as servers:
+            [buy] = await servers.tools()
+            with pytest.raises(ToolError, match=f"an argument cannot be sent as JSON: {said}"):
+                await buy.func(what=what)
+            assert await buy.func(what="tea") == "called"
+            assert servers.connection("shop").starts == 1
+
+
 PARTS = st.sampled_from([
     "a", "d8", "\\\\", "\\ud83d", "\\ude00", "\\ud83d\\ude00", "\\u0041", "\\n", '\\"', "\\uDBFF", "é", "\U0001f600",
     "\\ud7ff", "\\ue000",

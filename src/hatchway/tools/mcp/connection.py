@@ -13,6 +13,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolRequest, CallToolRequestParams, TaskMetadata
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from hatchway.core.errors import ServerUnavailable, ToolError
 from hatchway.tools.mcp.failures import ASKS_BACK, refusal
@@ -87,6 +88,7 @@ class Connection:
         Raises:
             ToolError: The server refused the call, died, did not answer in time, or cannot be reached.
         """
+        _check_text(arguments)
         link = self._link
         if link is None or not link.is_ready:
             try:
@@ -157,6 +159,19 @@ class Connection:
         if link.pipes is not None and link.pipes.is_over:
             await link.aclose()
         return link.last_words()
+
+
+def _check_text(arguments: dict[str, Any]) -> None:
+    """Refuse what no JSON carries: over HTTP the SDK would drop the connection for it, with the calls of others."""
+    try:
+        to_json(arguments)
+    except (ValueError, RecursionError) as e:
+        if "surrogates" in str(e):
+            why = "it has half a character in it (a surrogate without its other half)"
+            hint = 'text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") leaves that out'
+        else:
+            why, hint = str(e).removeprefix("Error serializing to JSON: "), "give bytes as text: base64"
+        raise ToolError(f"an argument cannot be sent as JSON: {why}", hint=hint) from None
 
 
 async def _listed(client: Client) -> list[dict[str, Any]]:
