@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -144,6 +146,35 @@ async def test_a_run_whose_server_was_killed_in_a_call_can_be_settled(word: Any,
         assert (told["status"], call["tool"]) == ("in_doubt", "pay")
         done = await client.call_tool("resume", {"run_id": run.run_id, "decisions": {call["call_id"]: word}})
         assert said(done) == given
+
+
+@pytest.mark.parametrize(("how", "code"), [("interrupt", 130), ("hang up", 0)])
+def test_it_ends_in_order_in_the_middle_of_a_call(how: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text("import asyncio\n\n\nasync def rest() -> None:\n    await asyncio.sleep(600)\n")
+    command = [sys.executable, "-m", "hatchway", "serve", "mcp", "--sandbox", "monty", "--tools", "tools.py"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as serving:
+        assert serving.stdin is not None
+        assert serving.stdout is not None
+        assert serving.stderr is not None
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        call = {"name": "execute_code", "arguments": {"code": "print('here')\nawait rest()"}}
+        for message in (
+            {"id": 1, "method": "initialize", "params": about},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": call},
+        ):
+            serving.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            serving.stdin.flush()
+        while "here" not in serving.stdout.readline():
+            pass
+        if how == "interrupt":
+            serving.send_signal(signal.SIGINT)
+        else:
+            serving.stdout.close()
+            serving.stdin.close()
+        assert serving.wait(30) == code
+        assert "Traceback" not in serving.stderr.read()
 
 
 async def test_sessions_belong_to_their_client(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import asyncio
 import hmac
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from hatchway.adapters.mcp_server.face import McpFace
+from hatchway.adapters.mcp_server.input_lines import InputLines
 from hatchway.core.errors import InvalidSetting, ServerUnavailable
 
 if TYPE_CHECKING:
@@ -24,11 +25,14 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 async def serve_stdio(face: McpFace) -> None:
     """Serve the client that started this process, until it hangs up."""
-    server = face.server()
+    server, lines = face.server(), InputLines()
     try:
-        async with stdio_server() as (read, write):
+        async with stdio_server(stdin=cast(Any, lines)) as (read, write):
             await server.run(read, write, server.create_initialization_options())
+    except* BrokenPipeError:
+        pass  # the client does not listen any more
     finally:
+        lines.close()
         await face.aclose()
 
 
