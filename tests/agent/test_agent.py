@@ -164,7 +164,7 @@ async def test_a_no_with_a_reason_is_told_to_the_model_which_goes_on(tmp_path: P
     async with agent:
         events = await all_of(agent.stream("pay"), answer)
     assert ledger.paid == [2]
-    assert told(model, 1) == "The user rejected pay: pay two instead The code action was stopped there."
+    assert told(model, 1) == "The user rejected pay: pay two instead\nThe code action was stopped there."
     assert only(Response, events)[-1].content == "Paid two."
 
 

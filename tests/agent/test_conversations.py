@@ -80,7 +80,7 @@ def test_the_newest_of_a_directory_that_nobody_else_has(place: str, tmp_path: Pa
 def test_a_conversation_is_had_by_one_at_a_time(place: str, tmp_path: Path) -> None:
     with Conversations.open(place) as here, Conversations.open(place) as there:
         conversation = here.create(tmp_path)
-        with pytest.raises(RunTaken, match=f"conversation {conversation.id} is being driven by somebody else"):
+        with pytest.raises(RunTaken, match=r"^conversation 1 is open in another terminal or program\n"):
             there.pick(conversation.id)
         with pytest.raises(RunTaken):
             there.remove(1)

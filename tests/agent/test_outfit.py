@@ -22,7 +22,7 @@ from hatchway.agent import (
 from hatchway.agent.json_tools import json_name
 from hatchway.agent.permissions import PermissionManager
 from hatchway.core.errors import InvalidSetting, InvalidTool
-from hatchway.core.events import CallFailed
+from hatchway.core.events import CallDecided, CallFailed
 from hatchway.sandboxes.monty import MontySandbox
 from hatchway.testing import Call, Reply, ScriptedAgentModel
 from hatchway.tools.apigen import generate_mcp_sources
@@ -90,7 +90,7 @@ async def test_a_server_that_is_switched_off_is_not_called(tmp_path: Path, watch
     async with Agent(model, working_dir=tmp_path, mcp_servers={"clock": {**TIME, "approval": "deny"}}) as agent:
         events = await watch(agent.stream("time?"))
     assert watch.only(ApprovalRequest, events) == []
-    assert watch.told(model).startswith("A rule denies clock_get_current_time: it is switched off")
+    assert watch.told(model).startswith("Denied: clock_get_current_time: it is switched off")
 
 
 async def test_pictures_in_a_prompt_reach_the_model(tmp_path: Path, watch: Any) -> None:
@@ -115,6 +115,28 @@ async def test_permissions_settle_what_they_can_and_deny_inside_the_code(tmp_pat
     assert [dict(each.tool_args) for each in watch.only(ApprovalRequest, events)] == [{"euros": 2}]
     assert watch.told(model) == "denied"
     assert watch.only(Response, events)[-1].content == "done"
+
+
+async def test_what_a_rule_denies_the_model_is_told_like_a_call_of_the_code(tmp_path: Path, watch: Any) -> None:
+    (tmp_path / ".hatchway").mkdir()
+    (tmp_path / ".hatchway" / "permissions.json").write_text(
+        '{"denied_tools": ["execute_code", "subagent_task", {"pattern": "write_file(path=*.md)", "reason": "no docs"}]}'
+    )
+    permissions = PermissionManager(tmp_path / ".hatchway")
+    await permissions.load()
+    args = {"path": "a.md", "content": "x"}
+    calls = [Call("write_file", args), Reply(code="1"), Call("subagent_task", {"prompt": "x"})]
+    model = ScriptedAgentModel([calls, "done"])
+    async with Agent(model, working_dir=tmp_path, permissions=permissions) as agent:
+        events = await watch(agent.stream("write"))
+    failed = watch.only(CallFailed, events)
+    assert [(event.tool_name, event.denied) for event in failed] == [
+        ("write_file", True), ("execute_code", True), ("subagent_task", True),
+    ]  # fmt: skip
+    assert failed[0].error == "no docs"
+    decided = watch.only(CallDecided, events)
+    assert [dict(event.call.kwargs) for event in decided] == [args, {"code": "1"}]
+    assert not (tmp_path / "a.md").exists()
 
 
 async def test_subagents_work_side_by_side_with_interpreters_of_their_own(tmp_path: Path, watch: Any) -> None:

@@ -1,5 +1,6 @@
 """What is shown of text from code and tools."""
 
+import re
 import unicodedata
 
 import pytest
@@ -8,14 +9,17 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from hatchway.cli.display import call_source, call_text, code_block, cut, make_console, neutral, value_text
+from hatchway.trace.text import NeutralPieces
 
+EMOJI = "[\u2194\u2195\u2600-\u27bf\u2b1b\U0001f300-\U0001faff]"
+JOINED = f"(?<={EMOJI})\ufe0f?\u200d(?={EMOJI})"
 NASTY = st.text(st.characters(exclude_categories=()) | st.sampled_from("\x1b\x07\x9b\r\b\x00\u202e\u2066\u2028\ud800"))
 
 
 @given(NASTY)
 def test_nothing_a_terminal_acts_on_is_left(text: str) -> None:
     shown = neutral(text)
-    left = {c for c in shown if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
+    left = {c for c in re.sub(JOINED, "", shown) if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
     assert left <= {"\n", "\t"}
     shown.encode("utf-8")
 
@@ -35,6 +39,31 @@ def test_sequences_are_shown_as_escapes() -> None:
     assert neutral("\x1b[2J\x1b]0;title\x07") == "\\x1b[2J\\x1b]0;title\\x07"
     assert neutral("a\rb\bc\x9bm") == "a\\x0db\\x08c\\x9bm"
     assert neutral("evil\u202egnp.exe \U000e0041 \ud800") == "evil\\u202egnp.exe \\U000e0041 \\ud800"
+
+
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+FARMER = "\U0001f469\U0001f3fd\u200d\U0001f33e"
+RAINBOW = "\U0001f3f3\ufe0f\u200d\U0001f308"
+
+
+@pytest.mark.parametrize("picture", [FAMILY, FARMER, RAINBOW])
+def test_emoji_that_are_joined_to_one_picture_stay_joined(picture: str) -> None:
+    assert neutral(f"hello {picture}!") == f"hello {picture}!"
+    assert value_text({"who": picture}) == f"{{'who': '{picture}'}}"
+    assert call_text("greet", {"who": picture}) == f"greet(who='{picture}')"
+
+
+def test_a_joiner_between_anything_else_is_shown() -> None:
+    assert neutral("pay\u200dpal a\ufe0f\u200d\U0001f308") == "pay\\u200dpal a\ufe0f\\u200d\U0001f308"
+    assert neutral("\U0001f468\u200d\u202e\u200d\U0001f469") == "\U0001f468\\u200d\\u202e\\u200d\U0001f469"
+    assert value_text("\U0001f468\\u200d\U0001f469") == "'\U0001f468\\\\u200d\U0001f469'"  # a backslash, no joiner
+
+
+@given(NASTY | st.text(st.sampled_from([*FAMILY, *RAINBOW, "a", "\x1b", "\n"])), st.integers(1, 5))
+def test_text_in_pieces_is_made_neutral_like_the_whole(text: str, size: int) -> None:
+    pieces = NeutralPieces()
+    shown = [pieces.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    assert "".join([*shown, pieces.end()]) == neutral(text)
 
 
 def test_a_long_text_is_cut_in_the_middle() -> None:

@@ -6,6 +6,7 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Deny, Ran
 from hatchway.core.events import (
     ApprovalRequest,
+    CallDecided,
     CallFailed,
     CallStarted,
     Cancelled,
@@ -97,6 +98,29 @@ async def test_times_of_a_run_whose_start_was_elsewhere_begin_with_what_is_seen_
     [failed] = dialogue.told(CallFailed("no such tool", tool_name="x", at=2000.0))
     assert isinstance(failed, Line)
     assert failed.at == 0.0
+
+
+async def test_the_code_of_a_run_that_began_in_a_process_that_is_gone_is_shown() -> None:
+    dialogue = Dialogue()
+    line, code = dialogue.told(RunResumed(2, code="pay(9)\x1b", run_id="a", at=1000.0))
+    assert text_of(line) == "goes on, taken up for the second time"
+    assert isinstance(code, Code)
+    assert code.text == "pay(9)\\x1b"
+    dialogue.told(RunStarted("pay(1)", run_id="b"))
+    assert [text_of(block) for block in dialogue.told(RunResumed(2, code="pay(1)", run_id="b"))] == [
+        "goes on, taken up for the second time"
+    ]
+
+
+async def test_a_denied_call_of_the_model_is_told_once_with_its_arguments() -> None:
+    dialogue = Dialogue()
+    call = FunctionCall(call_id="c1", function_name="write_file", kwargs={"path": "x.md"})
+    assert dialogue.told(CallDecided(call, decision=Deny("no docs"), by="callback")) == []
+    [line] = dialogue.told(CallFailed("no docs", call_id="c1", tool_name="write_file", denied=True))
+    assert text_of(line) == "write_file(path='x.md') → no docs"
+    request = ApprovalRequest("write_file", {"path": "x.md"}, call_id="c1", kind="tool")
+    dialogue.decided(request, Deny("no docs"))  # who was asked has read it
+    assert dialogue.told(CallFailed("no docs", call_id="c1", tool_name="write_file", denied=True)) == []
 
 
 async def test_decisions() -> None:

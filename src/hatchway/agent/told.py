@@ -65,11 +65,11 @@ def _picture(part: dict[str, Any]) -> BinaryContent:
 
 def refusal_told(call: ToolCallPart, refused: Refused, notes: Sequence[str] = ()) -> ToolReturnPart:
     """That somebody or something said no."""
-    who = "The user rejected" if refused.by_person else "A rule denies"
-    why = f": {refused.reason}" if refused.reason else "."
     what = "this code action" if refused.tool_name == call.tool_name == CODE_TOOL else refused.tool_name
-    stopped = " The code action was stopped there." if refused.tool_name != call.tool_name else ""
-    text = "".join([f"{who} {what}{why}{stopped}", *(f"\n\n{note}" for note in notes)])
+    said = f"The user rejected {what}" if refused.by_person else f"Denied: {what}"
+    why = f": {refused.reason}" if refused.reason else "."
+    stopped = "\nThe code action was stopped there." if refused.tool_name != call.tool_name else ""
+    text = "".join([f"{said}{why}{stopped}", *(f"\n\n{note}" for note in notes)])
     return ToolReturnPart(call.tool_name, text, call.tool_call_id, outcome="denied")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
-from hatchway.agent.desk import ActionGate, Answer, Desk, Refused
+from hatchway.agent.desk import REJECTED, ActionGate, Answer, Desk, Refused
 from hatchway.agent.interpreter import ActionEnd, Interpreter
 from hatchway.agent.json_tools import JsonTool, JsonTools
 from hatchway.agent.large_results import LargeResults
@@ -14,9 +14,10 @@ from hatchway.agent.permissions import CODE_TOOL
 from hatchway.agent.subagents import TASK_TOOL, Subagents
 from hatchway.agent.told import action_told, as_text, failure_told, refusal_told, value_told
 from hatchway.agent.turn import CallsBook, Done
-from hatchway.core.decisions import Allow, Edit, NotRun, Ran
+from hatchway.core.calls import FunctionCall
+from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran
 from hatchway.core.errors import ToolError
-from hatchway.core.events import CallFailed, Emit, ToolOutput
+from hatchway.core.events import CallDecided, CallFailed, Emit, ToolOutput
 from hatchway.mode.session import ModeSession
 
 
@@ -89,7 +90,7 @@ class ToolCalls:
         prefix = ""
         match answer:
             case Refused():
-                return _refused(call, answer)
+                return self._denied(call, {"code": code}, answer)
             case Edit(args=args):
                 code = _code_of(args)
                 prefix = f"The user changed the code. This was run:\n{code}\n\nIts output:\n"
@@ -110,7 +111,7 @@ class ToolCalls:
         arguments = tool.tool.bind((), arguments)
         if tool.tool.approval == "deny":
             reason = "it is switched off in the settings of its server"
-            return _refused(call, Refused(tool_name=tool.name, reason=reason, by_person=False))
+            return self._denied(call, arguments, Refused(tool_name=tool.name, reason=reason, by_person=False))
         diff = await self._tools.diff(tool, arguments)
         answer = await self._desk.ask(tool.name, arguments, kind="tool", call_id=call.tool_call_id, diff=diff)
         return await self.run_tool(call, tool, arguments, answer, book)
@@ -121,7 +122,7 @@ class ToolCalls:
         """Run a tool of the model as it was decided."""
         match answer:
             case Refused():
-                return _refused(call, answer)
+                return self._denied(call, arguments, answer)
             case Ran(value=value):
                 return self._given(call, value)
             case Edit(args=args):
@@ -138,14 +139,24 @@ class ToolCalls:
         self._emit(ToolOutput(value, call_id=call.tool_call_id, tool_name=call.tool_name, agent_id=self._agent_id))
         return Done(part=value_told(call, value, self._large))
 
+    def _denied(self, call: ToolCallPart, arguments: Mapping[str, Any], refused: Refused) -> Done:
+        """It is not run, which is told as for a call that code makes."""
+        named = FunctionCall(call_id=call.tool_call_id, function_name=call.tool_name, kwargs=arguments)
+        about: Any = {"call_id": call.tool_call_id, "tool_name": call.tool_name, "agent_id": self._agent_id}
+        said = refused.reason or REJECTED
+        self._emit(CallDecided(named, decision=Deny(said), by="callback", agent_id=self._agent_id))
+        self._emit(CallFailed(said, denied=True, **about))
+        return _refused(call, refused)
+
     async def _tasks(self, calls: Sequence[ToolCallPart], book: CallsBook) -> list[Done]:
         if self._subagents is None:
             return [Done(part=failure_told(call, "there are no subagents here")) for call in calls]
         done = await self._subagents.do(calls, book, self._desk)
         for each, call in zip(done, calls, strict=True):
-            event = ToolOutput if each.part.outcome == "success" else CallFailed
-            said = str(each.part.content)
-            self._emit(event(said, call_id=call.tool_call_id, tool_name=TASK_TOOL, agent_id=self._agent_id))
+            about: Any = {"call_id": call.tool_call_id, "tool_name": TASK_TOOL, "agent_id": self._agent_id}
+            said, outcome = str(each.part.content), each.part.outcome
+            is_good = outcome == "success"
+            self._emit(ToolOutput(said, **about) if is_good else CallFailed(said, denied=outcome == "denied", **about))
         return done
 
     def _names(self) -> list[str]:

@@ -30,6 +30,7 @@ from hatchway.core.values import as_python
 from hatchway.trace.blocks import Block, Prose
 from hatchway.trace.dialogue import MAIN, Dialogue
 from hatchway.trace.terminal import Painter
+from hatchway.trace.text import NeutralPieces
 
 if TYPE_CHECKING:
     from hatchway.agent.agent import Agent
@@ -114,13 +115,14 @@ class TextAccount(Account):
         self._streams = sys.stdout.isatty()
         self._held = ""
         self._is_open = False
+        self._pieces = NeutralPieces()
 
     def show(self, event: AgentEvent, blocks: Sequence[Block]) -> None:
         """Tell one event."""
         is_main = event.agent_id in ("", MAIN)
         match event:
             case ResponseChunk(content=text) if is_main and self._streams:
-                click.echo(neutral(text), nl=False)
+                click.echo(self._pieces.feed(text), nl=False)
                 self._is_open = not text.endswith("\n")
             case Response(content=text) if is_main:
                 self._end_line()
@@ -163,7 +165,7 @@ class TextAccount(Account):
     def _end_line(self) -> None:
         self._painter.end_line()
         if self._is_open:
-            click.echo()
+            click.echo(self._pieces.end())
             self._is_open = False
 
 

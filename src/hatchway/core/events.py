@@ -210,6 +210,8 @@ class RunResumed(AgentEvent):
 
     epoch: int = 1
     """How often it was taken up, the start included."""
+    code: str = field(default="", kw_only=True)
+    """The action, for whoever has not seen the run begin."""
 
 
 @dataclass(frozen=True)

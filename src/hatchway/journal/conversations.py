@@ -105,7 +105,11 @@ class ConversationTable:
             RunTaken: Somebody else has it.
         """
         if not self.journal.locks.take(f"conversation-{conversation_id}"):
-            raise RunTaken(conversation_id, what="conversation")
+            [taken] = self.find(conversation_id)
+            error = RunTaken(conversation_id, what="conversation")
+            error.message = f"conversation {taken.number} is open in another terminal or program"
+            error.hint = "go on there, or leave it there first; without --session a new one begins"
+            raise error
 
     def give_back(self, conversation_id: str) -> None:
         """Let others add to it. Legal without it."""

@@ -91,7 +91,7 @@ class DurableRun(Run):
             book.give_back()
             raise
         self.epoch = book.epoch
-        self.emit(RunResumed(book.epoch, run_id=self.run_id))
+        self.emit(RunResumed(book.epoch, code=head.code, run_id=self.run_id))
         try:
             with self._span():
                 if not is_here:

@@ -9,6 +9,7 @@ from hatchway.core.events import (
     AgentEvent,
     ApprovalRequest,
     CallDecided,
+    CallFailed,
     Cancelled,
     CodeExecutionOutput,
     Compacted,
@@ -16,6 +17,7 @@ from hatchway.core.events import (
     ResponseChunk,
     Retrying,
     RunFailed,
+    RunResumed,
     RunStarted,
     Thoughts,
     ThoughtsChunk,
@@ -101,11 +103,16 @@ class Dialogue:
             case CallDecided() if event.call.call_id in self._decided or isinstance(event.decision, Allow):
                 self._record(event).note(event.call)
                 return []  # told already, or allowed like everything nobody was asked about
+            case CallFailed(denied=True, run_id="") if event.call_id in self._decided:
+                return []  # the person who said no has read it
             case _:
                 return self._of_run(event)
 
     def _of_run(self, event: AgentEvent) -> list[Block]:
+        is_new = event.run_id not in self._runs
         blocks = self._record(event).told(event)
+        if isinstance(event, RunResumed) and is_new and event.code:  # it began in a process that is gone
+            return [*blocks, Code(text=neutral(event.code))]
         if isinstance(event, RunStarted):
             if shown := event.code in self._asked:
                 self._asked.remove(event.code)

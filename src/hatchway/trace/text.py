@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -29,11 +30,44 @@ def _escape(code: int) -> str:
 
 
 _ESCAPES = _Escapes()
+_EMOJI = "[\u2194\u2195\u2600-\u27bf\u2b1b\U0001f300-\U0001faff]"
+"""What a zero-width joiner makes one picture of; between anything else it is hidden text."""
+_BEFORE = f"(?:(?<={_EMOJI})|(?<={_EMOJI}\ufe0f))"
+_LONGEST_EMOJI = 64
+"""Characters of one picture."""
+_JOINER = re.compile(f"{_BEFORE}\u200d(?={_EMOJI})")
+_WRITTEN_JOINER = re.compile(rf"{_BEFORE}\\u200d(?={_EMOJI})")
+_OPEN_EMOJI = re.compile(f"(?:{_EMOJI}\ufe0f?\u200d){{0,20}}{_EMOJI}\ufe0f?\u200d?\\Z")
 
 
 def neutral(text: str) -> str:
-    """Text in which only newlines and tabs are left of what a terminal would act on; the rest is shown as escapes."""
-    return text.translate(_ESCAPES)
+    """Text in which only newlines and tabs are left of what a terminal would act on; the rest is shown as escapes.
+
+    Emoji that are joined to one picture stay joined.
+    """
+    if "\u200d" not in text:
+        return text.translate(_ESCAPES)
+    return "\u200d".join(part.translate(_ESCAPES) for part in _JOINER.split(text))
+
+
+class NeutralPieces:
+    """Makes a text neutral that arrives in pieces: a joiner may come apart from the emoji it joins."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """What can be shown now: all but an emoji at the end, which may go on."""
+        text = self._held + piece
+        goes_on = _OPEN_EMOJI.search(text, max(0, len(text) - _LONGEST_EMOJI))
+        end = goes_on.start() if goes_on else len(text)
+        self._held = text[end:]
+        return neutral(text[:end])
+
+    def end(self) -> str:
+        """What was held back."""
+        held, self._held = self._held, ""
+        return neutral(held)
 
 
 def cut(text: str, limit: int) -> str:
@@ -47,7 +81,7 @@ def cut(text: str, limit: int) -> str:
 def shown(value: Any) -> str:
     """A value as Python writes it, neutral; one that refuses to be written is named by its type."""
     try:
-        return neutral(as_python(value))
+        return neutral(_WRITTEN_JOINER.sub("\u200d", as_python(value)))
     except Exception as e:
         return neutral(f"<{type(value).__name__} that cannot be shown: {e}>")
 

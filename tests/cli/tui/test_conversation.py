@@ -276,6 +276,7 @@ def test_a_killed_terminal_loses_nothing_and_asks_again(at_tmux: Callable[..., A
     terminal.wait_for("goes on after 2 turns")
     screen = terminal.wait_for(ALLOW)
     assert "to='bob'," in screen
+    assert "│ send('ada')  " in screen.rpartition("taken up for the second time")[2]  # the code that goes on
     assert effects(workspace) == "ada "
     terminal.press("y")
     terminal.wait_for("It gave")

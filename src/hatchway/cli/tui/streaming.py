@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from itertools import chain
 
+from hatchway.trace.text import NeutralPieces
+
 LONGEST_BLOCK = 20_000
 """Characters after which a block is taken as whole at the end of a line."""
 
 
 class MarkdownStream:
-    """Takes pieces of a reply, gives back its blocks as they become whole."""
+    """Takes pieces of a reply, gives back its blocks as they become whole, safe to show."""
 
     def __init__(self) -> None:
+        self._pieces = NeutralPieces()
         self._lines: list[str] = []
         self._size = 0
         self._line: list[str] = []
@@ -35,6 +38,9 @@ class MarkdownStream:
 
     def feed(self, piece: str) -> list[str]:
         """The blocks that are whole now."""
+        return self._cut_up(self._pieces.feed(piece))
+
+    def _cut_up(self, piece: str) -> list[str]:
         blocks: list[str] = []
         for line in piece.splitlines(keepends=True):
             self._line.append(line)
@@ -46,7 +52,7 @@ class MarkdownStream:
 
     def end(self) -> str:
         """The rest, which is whole now."""
-        rest = self.rest
+        rest = self.rest + self._pieces.end()
         self.__init__()
         return rest
 

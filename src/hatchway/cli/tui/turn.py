@@ -150,7 +150,7 @@ class TurnView:
             case ResponseChunk(content=text):
                 self._thoughts = ""
                 self.add(self._dialogue.speaks(MAIN))
-                self.scroll.add([Prose(text=block) for block in self._stream.feed(neutral(text))])
+                self.scroll.add([Prose(text=block) for block in self._stream.feed(text)])
                 self._set_live(self._stream.tail(LIVE_CHARACTERS))
             case Response() if event.agent_id in ("", MAIN):
                 self._responded(event)
