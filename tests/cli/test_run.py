@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,23 @@ def test_the_answer_is_on_stdout_and_all_else_on_stderr(hatchway: Any, workspace
     assert (row["number"], row["state"], row["turns"]) == (1, "idle", 2)
     assert row["title"].startswith("code: print(send(")
     assert hatchway("conversations").stdout.split()[:2] == ["1", "idle"]
+
+
+@pytest.mark.usefixtures("agent_jail")
+def test_a_package_named_on_the_command_line_can_be_imported(hatchway: Any, workspace: Path) -> None:
+    with zipfile.ZipFile(workspace / "small-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("small.py", "SIZE = 7\n")
+        wheel.writestr("small-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1.0\n")
+        wheel.writestr("small-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("small-1.0.dist-info/RECORD", "")
+    here = str(workspace)
+    uv = {"UV_FIND_LINKS": here, "UV_OFFLINE": "1", "UV_CACHE_DIR": f"{here}/uv", "HATCHWAY_CACHE": f"{here}/cache"}
+    ran = hatchway("run", *MODEL, "--yes", "--packages", "small==1.*", "code: import small ;; small.SIZE", **uv)
+    assert (ran.returncode, ran.stdout) == (0, "It gave: `7`\n")
+    paused = hatchway("run", *MODEL, "--packages", "small==1.*", "code: import small", **uv)
+    assert "hatchway run --yes --session 2 --model scripted.py:model --tools shop.py --packages 'small==1.*'" in (
+        paused.stderr
+    )
 
 
 @pytest.mark.usefixtures("agent_jail")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hatchway.cli.options import complete_sandbox, journal_option, tools_option
+from hatchway.cli.options import complete_sandbox, journal_option, packages_option, tools_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SECONDS = click.FloatRange(min=0, min_open=True)
@@ -29,6 +29,8 @@ class AgentOptions:
     """Seconds somebody has to answer."""
     tools: tuple[str, ...]
     """Modules and files with functions."""
+    packages: tuple[str, ...]
+    """Beside those of the configuration."""
     yes: bool
     goes_on: bool
     """The newest conversation of this directory, instead of a new one."""
@@ -43,7 +45,8 @@ class AgentOptions:
     def words(self) -> list[str]:
         """What must be typed again to go on in the same way."""
         given = {"--model": self.model, "--sandbox": self.sandbox, "--sandbox-config": self.sandbox_config}
-        named = [*given.items(), *(("--tools", each) for each in self.tools)]
+        several = {"--tools": self.tools, "--packages": self.packages}
+        named = [*given.items(), *((name, each) for name, words in several.items() for each in words)]
         return [word for name, value in named if value is not None for word in (name, str(value))]
 
 
@@ -77,6 +80,7 @@ _OPTIONS = (
         "--approval-timeout", type=_SECONDS, metavar="SECONDS", help="Time to answer a question. [default: no limit]"
     ),
     tools_option,
+    packages_option,
     click.option("--yes", is_flag=True, help="Allow every action and call without asking."),
     journal_option,
     click.option("--log-level", type=_LEVELS, default="info", show_default=True, help="How much is logged."),

@@ -140,7 +140,7 @@ async def started(setup: Setup, model: str | Model) -> AsyncGenerator[tuple[Agen
             sandbox_config=_sandbox_config(setup),
             execution_timeout=options.execution_timeout or config.execution_timeout,
             approval_timeout=options.approval_timeout or config.approval_timeout,
-            packages=config.packages,
+            packages=(*config.packages, *options.packages),
             python=config.python,
             tools=setup.tools,
             working_dir=config.working_dir,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hatchway.cli.options import packages_option, tools_option
+
 if TYPE_CHECKING:
     from hatchway.core.sandbox import CodeSandbox
     from hatchway.tools.functions import Tool
@@ -14,10 +16,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--tools", multiple=True, metavar="MODULE|FILE.py", help="Offer the functions in it to the code."),
+    tools_option,
     click.option("--image", metavar="NAME", help="The image of --sandbox container; it must be there."),
     click.option("--engine", metavar="NAME", help="The engine of --sandbox container: docker, podman or nerdctl."),
-    click.option("--packages", multiple=True, metavar="NAME", help="Let the code import it, such as 'pandas==2.*'."),
+    packages_option,
     click.option("--images", metavar="DIR", help="Write pictures and tables the code shows into this folder."),
 )
 

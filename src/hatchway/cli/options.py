@@ -51,4 +51,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 tools_option = click.option(
     "--tools", multiple=True, metavar="MODULE|FILE.py", help="Offer the functions in it to the code."
 )
+packages_option = click.option(
+    "--packages", multiple=True, metavar="NAME", help="Let the code import it, such as 'pandas==2.*'."
+)
 yes_option = click.option("--yes", is_flag=True, help="Allow every call that asks for approval.")
