@@ -17,11 +17,13 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest, TextPart
 from pydantic_ai.models import KnownModelName, Model, infer_model
 
+from hatchway.agent import Agent
 from hatchway.agent.config import Config
 from hatchway.agent.env_file import read_env_file
 from hatchway.agent.local_models import LocalServer, find_local_model
 from hatchway.agent.model_choice import ModelChoice, choose_model
 from hatchway.agent.vendors import VENDORS, Vendor, vendor_of
+from hatchway.core.errors import InvalidSetting
 
 ANSWER = {
     "id": "1", "object": "chat.completion", "created": 1, "model": "qwen3",
@@ -242,3 +244,27 @@ def test_env_files_as_people_write_them(tmp_path: Path) -> None:
     assert read_env_file(tmp_path) == read_env_file(tmp_path / "none") == {}
     (tmp_path / "big").write_bytes(os.urandom(5_000_000))
     read_env_file(tmp_path / "big")
+
+
+def test_an_agent_that_is_given_none_takes_what_the_command_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for vendor in VENDORS:
+        for key in vendor.keys:
+            monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("HATCHWAY_LOCAL_MODELS", "off")
+
+    async def started() -> object:
+        agent = Agent(None, sandbox="monty", working_dir=tmp_path)
+        async with agent:
+            return agent.model
+
+    with pytest.raises(InvalidSetting) as none:
+        asyncio.run(started())
+    assert str(none.value) == (
+        "there is no model: no model is named, no vendor's key is set, and no model server answers on this machine\n"
+        "name one, as Agent('openai:gpt-5') or as \"model\" in .hatchway/config.json, or set a vendor's key"
+    )
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-test\n")
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    assert str(asyncio.run(started())).startswith("openai:")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from hatchway.agent.assembly import Assembly, Started
 from hatchway.agent.config import loaded_ptc_servers
 from hatchway.agent.history import History
+from hatchway.agent.model_choice import given_or_found
 from hatchway.agent.models import Model, ModelMessage, ModelSettings, UserContent, infer_model
 from hatchway.agent.outfit import Outfit
 from hatchway.agent.resuming import book_of
@@ -33,7 +35,8 @@ class Agent:
     """A model that acts by code. An async context manager, or `start` and `stop`.
 
     Args:
-        model: A Pydantic AI model, or the name of one such as `"anthropic:claude-sonnet-4-5"`.
+        model: A Pydantic AI model, or the name of one such as `"anthropic:claude-sonnet-4-5"`; None is the one that
+            `hatchway` would take: by a vendor's key, or of a server of this machine.
         model_settings: Temperature and the like.
         system_prompt: What the agent is for and how it works.
         agent_id: Its name in events.
@@ -66,7 +69,7 @@ class Agent:
 
     def __init__(
         self,
-        model: str | Model,
+        model: str | Model | None,
         model_settings: ModelSettings | None = None,
         system_prompt: str = "",
         agent_id: str = "main",
@@ -95,7 +98,7 @@ class Agent:
     ) -> None:
         self._started: Started | None = None
         self.agent_id = agent_id
-        self.model = model
+        self._model: str | Model | None = model
         self.model_settings, self.conversation = model_settings, conversation
         self.usage = Usage()
         """Tokens and cost so far, subagents included."""
@@ -122,8 +125,8 @@ class Agent:
         self._history, self._stream, self._closing = History(conversation), TurnStream(agent_id), AsyncExitStack()
 
     @property
-    def model(self) -> Model | str:
-        """The model; another one takes over with the next turn."""
+    def model(self) -> Model | str | None:
+        """The model; another one takes over with the next turn. None until the start, where it is to be found."""
         return self._model
 
     @model.setter
@@ -151,6 +154,7 @@ class Agent:
         if self._started is not None:
             return
         try:
+            self._model = await asyncio.to_thread(given_or_found, self._model, self._outfit.working_dir)
             self._started = await self._assembly().started(infer_model(self._model), self._closing)
         except BaseException:
             await self.stop()

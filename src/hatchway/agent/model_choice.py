@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hatchway.agent.env_file import read_env_file
 from hatchway.agent.local_models import SERVERS, LocalModel, LocalServer, find_local_model
 from hatchway.agent.vendors import VENDORS, Vendor, vendor_of
-from hatchway.core.errors import MissingExtra
+from hatchway.core.errors import InvalidSetting, MissingExtra
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hatchway.agent.config import Config
 
 ENV_FILE = ".env"
+NAME_ONE = "name one, as Agent('openai:gpt-5') or as \"model\" in .hatchway/config.json, or set a vendor's key"
 LOCAL_MODELS = "HATCHWAY_LOCAL_MODELS"
 """The variable that is `off` where no server of this machine is to be taken unasked."""
 
@@ -50,8 +51,8 @@ class ModelChoice:
         """
         if self.model is None:
             raise ValueError(self.why)
-        for name, value in self.variables.items():
-            os.environ.setdefault(name, value)
+        missing = {name: value for name, value in self.variables.items() if not os.environ.get(name)}
+        os.environ.update(missing)  # a variable that is set to nothing is none
         return _local(self.model.partition(":")[2], self.base_url) if self.base_url else self.model
 
 
@@ -78,6 +79,27 @@ def choose_model(
     if named:
         why = "named by --model" if flag else f"named by {config.hatchway_dir.name}/config.json"
         return _named(named, why, settings, environ, own)
+    return _found(settings, environ, own, servers)
+
+
+def given_or_found(model: str | Model | None, working_dir: Path) -> str | Model:
+    """The model that is given, or the one `hatchway` would take in this directory.
+
+    Raises:
+        InvalidSetting: None is given, and none is found.
+        MissingExtra: The package that speaks with it is not installed.
+    """
+    if model is not None:
+        return model
+    choice = _found({}, os.environ, read_env_file(working_dir / ENV_FILE), SERVERS)
+    if choice.model is None:
+        raise InvalidSetting(f"there is no model: {choice.why}", hint=NAME_ONE)
+    return choice.load()
+
+
+def _found(
+    settings: Mapping[str, Any], environ: Mapping[str, str], own: Mapping[str, str], servers: Sequence[LocalServer]
+) -> ModelChoice:
     by_key, notes = _by_key(environ, own, settings)
     if by_key is not None:
         return by_key

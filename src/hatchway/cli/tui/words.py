@@ -131,4 +131,5 @@ def _first(about: str) -> str:
 def model_name(agent: Agent) -> str:
     """The name of an agent's model."""
     model = agent.model
+    assert model is not None, "the agent has been started"
     return model if isinstance(model, str) else f"{model.system}:{model.model_name}"
