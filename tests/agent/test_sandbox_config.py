@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from hatchway import CodeMode
-from hatchway.agent.sandbox_config import SandboxConfig, load_sandbox_config, readable_places, sandbox_settings
+from hatchway.agent.sandbox_config import (
+    SandboxConfig,
+    load_sandbox_config,
+    missing_places,
+    readable_places,
+    sandbox_settings,
+)
 from hatchway.core.errors import InvalidSetting, SandboxUnavailable
 from hatchway.sandboxes.jail import JailSandbox
 
@@ -192,10 +198,14 @@ def test_the_key_that_seals_checkpoints_is_read_by_no_code(
     assert inside(tier, workspace, config, '[read("key"), look(os.rename, "key", "k")]') == ["denied", "denied"]
 
 
+def test_a_place_that_is_not_there_is_not_granted_and_told(tier: str, workspace: Path) -> None:
+    allowed = {"allowWrite": [".", "~/Library/Jupyter/", "no-such/**"]}
+    config = SandboxConfig.model_validate({"filesystem": allowed})
+    assert missing_places(config, workspace) == ["~/Library/Jupyter/", "no-such/**"]
+    assert inside(tier, workspace, config, '[write("notes.txt")]') == ["yes"]
+
+
 def test_what_cannot_be_is_told(tmp_path: Path) -> None:
-    nowhere = SandboxConfig.model_validate({"filesystem": {"allowWrite": ["not-there"]}})
-    with pytest.raises(InvalidSetting, match=r"write '.*/not-there' does not exist on the host"):
-        sandbox_settings(nowhere, tmp_path)
     climbs = SandboxConfig.model_validate({"filesystem": {"denyRead": [""]}})
     with pytest.raises(InvalidSetting, match="names nothing"):
         sandbox_settings(climbs, tmp_path)

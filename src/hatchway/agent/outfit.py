@@ -159,7 +159,7 @@ class Outfit:
         return await closing.enter_async_context(made)
 
     def _made(self, name: str) -> CodeSandbox:
-        from hatchway.agent.sandbox_config import SandboxConfig, load_sandbox_config, sandbox_settings
+        from hatchway.agent.sandbox_config import SandboxConfig, load_sandbox_config, missing_places, sandbox_settings
 
         if name != "jail":
             if self.sandbox_config not in (None, SandboxConfig()):
@@ -170,6 +170,8 @@ class Outfit:
             config = load_sandbox_config(Path(config))
         if config.network.allow_local_binding and not self.is_child:
             _log.warning(NO_BINDING)
+        for place in () if self.is_child else missing_places(config, self.working_dir):
+            _log.warning("allowWrite %r is not granted: it does not exist; make it before the agent starts", place)
         settings = sandbox_settings(config, self.working_dir, python=self.python)
         return make_sandbox(name, **settings, **self._given(), spares=0)
 

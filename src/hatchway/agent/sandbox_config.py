@@ -88,11 +88,12 @@ def sandbox_settings(
         python: The interpreter of the code, whose environment is never written: the host starts it too.
 
     Raises:
-        InvalidSetting: A place that shall be written does not exist, or a pattern names nothing.
+        InvalidSetting: A pattern names nothing.
     """
     files, home = config.filesystem, working_dir.expanduser().resolve()
     own = (hatchway_dir or home / ".hatchway").absolute()
-    write = list(dict.fromkeys(_place(each, home) for each in files.allow_write))
+    named = dict.fromkeys(_place(each, home) for each in files.allow_write)
+    write = [place for place in named if place.exists()]  # files are shared by machines: `missing_places` tells
     return {
         "paths": path_rules(
             read=dict.fromkeys([*(p for p in readable_places() if p not in write), home]),
@@ -110,6 +111,12 @@ def sandbox_settings(
         "allowed_domains": config.network.allowed_domains,
         "denied_domains": config.network.denied_domains,
     }
+
+
+def missing_places(config: SandboxConfig, working_dir: Path) -> list[str]:
+    """What shall be written and is not there, as the file calls it: nothing of it is granted."""
+    home = working_dir.expanduser().resolve()
+    return [each for each in config.filesystem.allow_write if not _place(each, home).exists()]
 
 
 def readable_places(root: Path = Path("/")) -> list[Path]:
