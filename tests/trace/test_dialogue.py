@@ -112,6 +112,15 @@ async def test_the_code_of_a_run_that_began_in_a_process_that_is_gone_is_shown()
     ]
 
 
+async def test_a_call_that_is_said_to_have_run_is_told_with_its_arguments() -> None:
+    dialogue = Dialogue()
+    request = ApprovalRequest("pay", {"euros": 9}, call_id="1.1", run_id="a", in_doubt=True)
+    dialogue.decided(request, Ran("paid"))
+    assert any(isinstance(block, Code) for block in dialogue.told(RunResumed(2, code="pay(9)", run_id="a")))
+    [line] = dialogue.told(ToolOutput("paid", call_id="1.1", tool_name="pay", run_id="a"))
+    assert text_of(line) == "pay(euros=9) → 'paid'"
+
+
 async def test_a_denied_call_of_the_model_is_told_once_with_its_arguments() -> None:
     dialogue = Dialogue()
     call = FunctionCall(call_id="c1", function_name="write_file", kwargs={"path": "x.md"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, NotRun, Ran, Settlement
 from hatchway.core.events import (
     AgentEvent,
@@ -40,6 +41,7 @@ class Dialogue:
         self._runs: dict[str, Record] = {}
         self._asked: list[str] = []
         self._decided: set[str] = set()
+        self._begun: set[str] = set()
         self._agent = MAIN
 
     def said(self, prompt: str, *, is_code: bool = False) -> list[Block]:
@@ -64,6 +66,9 @@ class Dialogue:
     def decided(self, request: ApprovalRequest, decision: Settlement, *, by: str = "you") -> list[Block]:
         """What somebody answered to a request."""
         self._decided.add(request.call_id)
+        if request.in_doubt and request.run_id:  # its beginning was told in a process that is gone
+            call = FunctionCall(call_id=request.call_id, function_name=request.tool_name, kwargs=request.tool_args)
+            self._record(request).note(call)
         what = "the action" if request.kind == "code" else neutral(request.tool_name)
         if isinstance(decision, Ran | NotRun):
             mark, tone, said = "◆", "accent", "did run" if isinstance(decision, Ran) else "did not run"
@@ -109,11 +114,12 @@ class Dialogue:
                 return self._of_run(event)
 
     def _of_run(self, event: AgentEvent) -> list[Block]:
-        is_new = event.run_id not in self._runs
         blocks = self._record(event).told(event)
-        if isinstance(event, RunResumed) and is_new and event.code:  # it began in a process that is gone
-            return [*blocks, Code(text=neutral(event.code))]
+        if isinstance(event, RunResumed) and event.run_id not in self._begun and event.code:
+            self._begun.add(event.run_id)
+            return [*blocks, Code(text=neutral(event.code))]  # it began in a process that is gone
         if isinstance(event, RunStarted):
+            self._begun.add(event.run_id)
             if shown := event.code in self._asked:
                 self._asked.remove(event.code)
             return [block for block in blocks if isinstance(block, Code) and not shown]
