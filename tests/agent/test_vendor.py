@@ -18,7 +18,7 @@ from hatchway.sandboxes.monty import MontySandbox
 
 pytestmark = pytest.mark.anyio
 SERVER: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "vendor_server.py"))
-Says, Calls, Refuses, BreaksOff = (SERVER[name] for name in ("Says", "Calls", "Refuses", "BreaksOff"))
+Says, Calls, Refuses, BreaksOff, Hangs = (SERVER[name] for name in ("Says", "Calls", "Refuses", "BreaksOff", "Hangs"))
 CODE = json.dumps({"code": "sum(range(10))"})
 
 
@@ -67,6 +67,16 @@ async def test_a_reply_that_breaks_off_is_asked_for_again_and_its_pieces_count_f
     assert [event.content for event in watch.only(Response, events)] == ["45."]
     assert len(agent.messages) == 2
     assert len(vendor.requests) == 3
+
+
+async def test_a_vendor_that_does_not_answer_in_time_is_asked_again(
+    tmp_path: Path, watch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hatchway.agent.replies.FIRST_WAIT", 0.01)
+    events, vendor, _ = await turn([Hangs(2), Says(["45."])], tmp_path, watch, model_settings={"timeout": 0.5})
+    assert [event.reason for event in watch.only(Retrying, events)] == ["the vendor did not answer in time"]
+    assert [event.content for event in watch.only(Response, events)] == ["45."]
+    assert len(vendor.requests) == 2
 
 
 async def test_malformed_arguments_are_told_to_the_model_which_corrects_itself(tmp_path: Path, watch: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -42,7 +43,14 @@ class BreaksOff:
     pieces: Sequence[str]
 
 
-Answer = Says | Calls | Refuses | BreaksOff
+@dataclass(frozen=True, slots=True)
+class Hangs:
+    """Nothing for so many seconds."""
+
+    seconds: float
+
+
+Answer = Says | Calls | Refuses | BreaksOff | Hangs
 
 
 class VendorServer:
@@ -108,6 +116,9 @@ def _answer(http: BaseHTTPRequestHandler, vendor: VendorServer) -> None:
             for piece in pieces:
                 _chunk(http, _delta({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}))
             _end(http, "tool_calls")
+        case Hangs(seconds=seconds):
+            time.sleep(seconds)
+            http.close_connection = True
         case BreaksOff(pieces=pieces):
             _begin(http)
             for piece in pieces:

@@ -30,6 +30,11 @@ def http_error(category: type[Exception], status: int, body: object) -> Exceptio
             "the vendor cannot be reached: Connection error.\n"
             "see that the network or the server is up, and say it again",
         ),
+        (
+            exceptions.ModelTimeoutError("m", "Request timed out."),
+            "the vendor did not answer in time: Request timed out.\n"
+            'say it again; "timeout" in "model-settings" of .hatchway/config.json is how many seconds it may take',
+        ),
         (InvalidSetting("no", hint="do"), "no\ndo"),
         (click.UsageError("wrong"), "wrong"),
         (KeyError("x"), "KeyError: 'x'"),

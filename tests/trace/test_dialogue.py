@@ -130,6 +130,9 @@ async def test_a_denied_call_of_the_model_is_told_once_with_its_arguments() -> N
     request = ApprovalRequest("write_file", {"path": "x.md"}, call_id="c1", kind="tool")
     dialogue.decided(request, Deny("no docs"))  # who was asked has read it
     assert dialogue.told(CallFailed("no docs", call_id="c1", tool_name="write_file", denied=True)) == []
+    dialogue.allowed(ApprovalRequest("wait", {"seconds": 20}, call_id="c2", kind="tool"))
+    [line] = dialogue.told(CallFailed("no answer", call_id="c2", tool_name="wait"))
+    assert text_of(line) == "wait(seconds=20) → no answer"
 
 
 async def test_decisions() -> None:

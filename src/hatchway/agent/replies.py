@@ -16,9 +16,11 @@ from hatchway.agent.models import (
     ModelRateLimitError,
     ModelRequest,
     ModelRequestParameters,
+    ModelRequestTimeout,
     ModelResponse,
     ModelServerError,
     ModelSettings,
+    ModelTimeoutError,
     ModelUnavailableError,
     TextPart,
     ThinkingPart,
@@ -128,6 +130,8 @@ def passing_failure(error: Exception) -> str | None:
             return "the vendor limits the rate"
         case ModelHTTPError(status_code=status):
             return f"the vendor answered {status}" if status in _PASSING else None
+        case ModelTimeoutError() | ModelRequestTimeout():
+            return "the vendor did not answer in time"
         case ModelConnectionError():
             return "the connection to the vendor broke"
         case ModelUnavailableError() | ModelServerError():

@@ -9,6 +9,7 @@ import click
 
 from hatchway.core.errors import HatchwayError
 
+TIME_HINT = 'say it again; "timeout" in "model-settings" of .hatchway/config.json is how many seconds it may take'
 VENDOR = {
     "ModelAuthenticationError": ("the vendor refuses the key", "set another key, or name another model with --model"),
     "ModelNotFoundError": ("the vendor has no such model", "name another with --model, or with /model at the prompt"),
@@ -17,6 +18,8 @@ VENDOR = {
     "ModelRateLimitError": ("the vendor limits the rate", "wait a while and say it again"),
     "ModelUnavailableError": ("the vendor cannot answer just now", "wait a while and say it again"),
     "ModelServerError": ("the vendor failed", "wait a while and say it again"),
+    "ModelTimeoutError": ("the vendor did not answer in time", TIME_HINT),
+    "ModelRequestTimeout": ("the vendor did not answer in time", TIME_HINT),
     "ModelConnectionError": (
         "the vendor cannot be reached",
         "see that the network or the server is up, and say it again",

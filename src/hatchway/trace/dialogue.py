@@ -59,6 +59,7 @@ class Dialogue:
             is_shown: Its code stands there already: the person wrote it.
         """
         self._decided.add(request.call_id)
+        self._note(request)
         if request.kind == "code" and is_shown:
             self._asked.append(str(request.tool_args.get("code", "")))
         return [self._tool(request, "allowed")] if request.kind == "tool" else []
@@ -66,9 +67,7 @@ class Dialogue:
     def decided(self, request: ApprovalRequest, decision: Settlement, *, by: str = "you") -> list[Block]:
         """What somebody answered to a request."""
         self._decided.add(request.call_id)
-        if request.in_doubt and request.run_id:  # its beginning was told in a process that is gone
-            call = FunctionCall(call_id=request.call_id, function_name=request.tool_name, kwargs=request.tool_args)
-            self._record(request).note(call)
+        self._note(request)
         what = "the action" if request.kind == "code" else neutral(request.tool_name)
         if isinstance(decision, Ran | NotRun):
             mark, tone, said = "◆", "accent", "did run" if isinstance(decision, Ran) else "did not run"
@@ -126,6 +125,12 @@ class Dialogue:
         if isinstance(event, CodeExecutionOutput | RunFailed):
             self._runs.pop(event.run_id)
         return blocks
+
+    def _note(self, request: ApprovalRequest) -> None:
+        """Keep the arguments of a call that no event begins: the model makes it, or it began before a crash."""
+        if request.kind == "tool" or (request.in_doubt and request.run_id):
+            call = FunctionCall(call_id=request.call_id, function_name=request.tool_name, kwargs=request.tool_args)
+            self._record(request).note(call)
 
     def _record(self, event: AgentEvent) -> Record:
         return self._runs.setdefault(event.run_id, Record(event.at, callback=""))
