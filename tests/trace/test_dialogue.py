@@ -1,5 +1,7 @@
 """A conversation told as blocks."""
 
+from pathlib import Path
+
 import pytest
 
 from hatchway.core.calls import FunctionCall
@@ -110,6 +112,13 @@ async def test_the_code_of_a_run_that_began_in_a_process_that_is_gone_is_shown()
     assert [text_of(block) for block in dialogue.told(RunResumed(2, code="pay(1)", run_id="b"))] == [
         "goes on, taken up for the second time"
     ]
+
+
+async def test_where_a_picture_was_saved_is_told() -> None:
+    dialogue = Dialogue()
+    saved, done = dialogue.told(CodeExecutionOutput(None, [Path("/w/images/a.png")], run_id="a"))
+    assert text_of(saved) == "/w/images/a.png  saved"
+    assert text_of(done) == "done"
 
 
 async def test_a_call_that_is_said_to_have_run_is_told_with_its_arguments() -> None:

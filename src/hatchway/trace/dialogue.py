@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, NotRun, Ran, Settlement
@@ -124,7 +125,7 @@ class Dialogue:
             return [block for block in blocks if isinstance(block, Code) and not shown]
         if isinstance(event, CodeExecutionOutput | RunFailed):
             self._runs.pop(event.run_id)
-        return blocks
+        return [*_saved(event), *blocks] if isinstance(event, CodeExecutionOutput) else blocks
 
     def _note(self, request: ApprovalRequest) -> None:
         """Keep the arguments of a call that no event begins: the model makes it, or it began before a crash."""
@@ -149,6 +150,12 @@ class Dialogue:
         if request.diff:
             return Code(text=neutral(request.diff).rstrip("\n"), about=about, what=name, language="diff")
         return Code(text=call_source(name, request.tool_args, WHOLE)[0], about=about, what=name)
+
+
+def _saved(event: CodeExecutionOutput) -> list[Block]:
+    """Where the pictures of an action lie now."""
+    paths = [neutral(str(image)) for image in event.images if isinstance(image, Path)]
+    return [Line(mark="+", tone="good", parts=[Part(path), Part("  saved", "dim")]) for path in paths]
 
 
 def _note(event: Retrying | Compacted | Cancelled) -> Line:
