@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import BinaryContent
 
 from hatchway.agent import (
@@ -253,6 +254,19 @@ async def test_a_history_that_grows_too_long_is_summed_up(tmp_path: Path, watch:
     assert all(each.after < each.before for each in found)
     assert "They spoke of apples." in str(agent.messages[0].parts[0].content)
     assert len(agent.messages) < 24
+
+
+async def test_a_history_whose_summary_is_refused_is_kept_while_there_is_room(tmp_path: Path, watch: Any) -> None:
+    def reply(messages: Any) -> Any:
+        if "handing a long task over" in messages[-1].parts[0].content:
+            raise ModelHTTPError(status_code=400, model_name="m", body={"message": "no"})
+        return f"answer {len(messages)}"
+
+    async with Agent(ScriptedAgentModel(reply), working_dir=tmp_path, context_tokens=1000) as agent:
+        for n in range(12):
+            events = await watch(agent.stream(f"prompt {n} " + "apples " * 60))
+    assert watch.only(Response, events)[-1].content == "answer 23"
+    assert len(agent.messages) == 24
 
 
 async def test_any_sandbox_can_be_given(tmp_path: Path, watch: Any) -> None:

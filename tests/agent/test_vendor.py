@@ -113,6 +113,27 @@ async def test_a_context_that_is_full_is_summed_up_and_asked_again(tmp_path: Pat
     assert "The user wants a sum" in vendor.requests[-1]["messages"][1]["content"]
 
 
+async def test_a_full_context_whose_summary_is_refused_goes_on_with_both_ends_of_it(tmp_path: Path, watch: Any) -> None:
+    full = {"error": {"message": "maximum context length", "type": "x", "code": "context_length_exceeded"}}
+    answers = [Calls("execute_code", [CODE]), Refuses(400, body=full), Refuses(400), Says(["45."])]
+    events, vendor, _ = await turn(answers, tmp_path, watch)
+    assert len(watch.only(Compacted, events)) == 1
+    assert watch.only(Response, events)[-1].content == "45."
+    assert "User: add the numbers below ten" in vendor.requests[-1]["messages"][1]["content"]
+
+
+async def test_a_summary_too_long_for_the_model_is_asked_for_of_less(tmp_path: Path, watch: Any) -> None:
+    full = {"error": {"message": "maximum context length", "type": "x", "code": "context_length_exceeded"}}
+    long = json.dumps({"code": "print('x' * 9000)"})
+    said = [Calls("execute_code", [long]), Calls("execute_code", [long]), Calls("execute_code", [long])]
+    answers = [*said, Refuses(400, body=full), Refuses(400, body=full), Says(["Many an x."]), Says(["Done."])]
+    events, vendor, _ = await turn(answers, tmp_path, watch)
+    assert watch.only(Response, events)[-1].content == "Done."
+    first, second = (len(request["messages"][0]["content"]) for request in vendor.requests[4:6])
+    assert second < 0.8 * first
+    assert "Many an x." in vendor.requests[-1]["messages"][1]["content"]
+
+
 async def test_a_summary_is_asked_for_again_when_the_vendor_is_limited(tmp_path: Path, watch: Any) -> None:
     full = {"error": {"message": "maximum context length", "type": "x", "code": "context_length_exceeded"}}
     answers = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from hatchway.agent.history import History
 from hatchway.agent.models import (
+    ModelAPIError,
     ModelContextWindowExceededError,
     ModelMessage,
     ModelRequest,
@@ -15,7 +17,7 @@ from hatchway.agent.models import (
     ToolReturnPart,
     UserPromptPart,
 )
-from hatchway.agent.replies import Replies
+from hatchway.agent.replies import Replies, passing_failure
 from hatchway.agent.usage import Usage
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import Compacted, Emit
@@ -30,6 +32,7 @@ KEPT = 0.2
 CHARACTERS_PER_TOKEN = 4
 LONGEST_QUOTE = 2_000
 """Characters of one tool result that the model sees when it sums up."""
+_log = logging.getLogger("hatchway")
 PROMPT = Path(__file__).parent / "prompts" / "compaction.md"
 
 
@@ -55,23 +58,27 @@ class Compaction:
     async def reply(self, history: History, replies: Replies, usage: Usage) -> ModelResponse:
         """The model's next reply, the history summed up before where that is due, or where the vendor says so."""
         if self._length(history, usage) > FULL * self._most:
-            await self._compact(history, replies, usage)
+            await self._compact(history, replies, usage, must=False)
         try:
             return await replies.next(history.messages)
         except ModelContextWindowExceededError:
-            if not await self._compact(history, replies, usage):
+            if not await self._compact(history, replies, usage, must=True):
                 raise
             return await replies.next(history.messages)
 
-    async def _compact(self, history: History, replies: Replies, usage: Usage) -> bool:
-        """Whether there was something to sum up."""
+    async def _compact(self, history: History, replies: Replies, usage: Usage, *, must: bool) -> bool:
+        """Whether it was summed up; where it `must` and the model will not, both ends of it are kept."""
         before = self._length(history, usage)
         told = tokens_of(history.messages)
         behind, kept = _split(history.messages, min(int(KEPT * self._most), told // 2))
         if not behind:
             return False
-        summary = await self._summary(behind, replies, usage)
-        said = ModelRequest([UserPromptPart(f"What happened so far, summed up:\n\n{summary}")])
+        quoted = "\n\n".join(_quoted(message) for message in behind)
+        summary = await self._summary(quoted, replies, usage)
+        if summary is None and not must:
+            return False  # it is not full yet: the person can go on
+        text = summary or _cut(quoted, LONGEST_QUOTE)
+        said = ModelRequest([UserPromptPart(f"What happened so far, summed up:\n\n{text}")])
         await history.replace([said, *kept])
         self._counted = (0, 0)
         usage.context_tokens = after = tokens_of(history.messages)
@@ -85,13 +92,29 @@ class Compaction:
         self._counted = (len(history.messages), tokens)
         return max(usage.context_tokens, tokens)
 
-    async def _summary(self, behind: Sequence[ModelMessage], replies: Replies, usage: Usage) -> str:
-        told = "\n\n".join(_quoted(message) for message in behind)
-        most = int(self._most * FULL) * CHARACTERS_PER_TOKEN
-        asked = f"{PROMPT.read_text(encoding='utf-8').strip()}\n\n{_cut(told, most)}"
-        reply = await replies.aside([ModelRequest([UserPromptPart(asked)])])
-        usage.count(reply)
-        return reply_text(reply) or _cut(told, LONGEST_QUOTE)
+    async def _summary(self, quoted: str, replies: Replies, usage: Usage) -> str | None:
+        """What the model says it was about; None where it refuses, or has no room for it.
+
+        Raises:
+            ModelAPIError: The vendor is not there just now.
+        """
+        room = min(int(self._most * FULL) * CHARACTERS_PER_TOKEN, len(quoted))
+        while True:
+            asked = f"{PROMPT.read_text(encoding='utf-8').strip()}\n\n{_cut(quoted, room)}"
+            try:
+                reply = await replies.aside([ModelRequest([UserPromptPart(asked)])])
+            except ModelContextWindowExceededError:
+                room //= 2  # the model takes less than was thought
+                if room < LONGEST_QUOTE:
+                    return None
+            except ModelAPIError as e:
+                if passing_failure(e) is not None:
+                    raise
+                _log.warning("the conversation could not be summed up: %s", e)
+                return None
+            else:
+                usage.count(reply)
+                return reply_text(reply)
 
 
 def tokens_of(messages: Sequence[ModelMessage]) -> int:
