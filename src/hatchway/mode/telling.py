@@ -59,8 +59,10 @@ def _told(calls: Sequence[CallRecord]) -> str:
 
 
 def _line(record: CallRecord) -> str:
-    given = ", ".join(f"{name}={as_python(value):.60}" for name, value in record.call.kwargs.items())
-    called = f"- {record.call.function_name}({given})"
+    call = record.call  # one that was refused has its arguments as the code gave them
+    given = [f"{as_python(value):.60}" for value in call.args]
+    given += [f"{name}={as_python(value):.60}" for name, value in call.kwargs.items()]
+    called = f"- {call.function_name}({', '.join(given)})"
     match record.state:
         case "done":
             return f"{called} returned {as_python(record.value):.80}"
