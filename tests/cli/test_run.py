@@ -1,5 +1,6 @@
 """`hatchway run TASK` as a user or a script runs it, with a scripted model and a real sandbox."""
 
+import asyncio
 import json
 import shutil
 import zipfile
@@ -7,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelRequest
+
+from hatchway.agent.conversations import Conversations
 
 SCRIPTED = Path(__file__).parent / "tui" / "scripted.py"
 SHOP = Path(__file__).parent / "tui" / "shop.py"
@@ -99,6 +103,20 @@ def test_every_event_is_a_line_and_what_nobody_approves_waits(hatchway: Any, wor
     idle = hatchway("run", *MODEL, "-c")
     assert (idle.returncode, idle.stdout) == (0, "")
     assert idle.stderr == "nothing was left open in this conversation, and there is no task\n"
+
+
+@pytest.mark.usefixtures("agent_jail")
+def test_a_newer_conversation_that_another_terminal_has_is_named(hatchway: Any, workspace: Path) -> None:
+    assert hatchway("run", *MODEL, "first").returncode == 0
+    with Conversations.open(workspace / ".hatchway" / "journal.db") as elsewhere:
+        newer = elsewhere.create(workspace)
+        asyncio.run(newer.append([ModelRequest.user_text_prompt("second")]))
+        ran = hatchway("run", *MODEL, "-c", "third")
+        assert ran.returncode == 0
+        assert "conversation 2 is newer and open in another terminal; this is number 1" in ran.stderr
+        taken = hatchway("run", *MODEL, "--session", "2", "third")
+        assert taken.returncode == 8
+        assert taken.stderr.startswith("Error: conversation 2 is open in another terminal or program\n")
 
 
 @pytest.mark.usefixtures("agent_jail")

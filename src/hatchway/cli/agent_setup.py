@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -110,10 +111,13 @@ def find_conversation(kept: Conversations, options: AgentOptions, folder: Path) 
         return kept.pick(options.session)
     if not options.goes_on:
         return kept.create(folder)
-    found = kept.newest(folder)
+    found, newest = kept.newest(folder), kept.list(folder, limit=1)
     if found is not None:
+        if newest and newest[0].id != found.id:
+            text = "conversation %s is newer and open in another terminal; this is number %s"
+            logging.getLogger("hatchway").warning(text, newest[0].number, found.number)
         return found
-    if kept.list(folder, limit=1):
+    if newest:
         raise InvalidSetting(
             "every conversation of this folder is open in another terminal", hint="hatchway starts one"
         )
