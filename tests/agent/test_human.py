@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hatchway.agent import Agent, ApprovalRequest, CodeExecutionOutput, Response
+from hatchway.agent import Agent, ApprovalRequest, CodeExecutionOutput, Response, Retrying
 from hatchway.agent.human import human_model
 
 pytestmark = pytest.mark.anyio
@@ -21,4 +21,4 @@ async def test_what_is_typed_runs_and_names_are_kept(tmp_path: Path) -> None:
                     event.approve(True)
     outputs = [event.result for event in seen if isinstance(event, CodeExecutionOutput)]
     assert [result.output for result in outputs if result] == [None, 22]
-    assert not [event for event in seen if isinstance(event, Response)]
+    assert not [event for event in seen if isinstance(event, Response | Retrying)]

@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from hatchway.agent.human import HUMAN
 from hatchway.agent.models import (
     Model,
     ModelAPIError,
@@ -116,8 +117,8 @@ class Replies:
 
 
 def _is_empty(reply: ModelResponse) -> bool:
-    """Whether it only thought, if that."""
-    return all(
+    """Whether it only thought, if that; a person who writes the actions has nothing to say about them."""
+    return reply.model_name != HUMAN and all(
         isinstance(part, ThinkingPart) or (isinstance(part, TextPart) and not part.content.strip())
         for part in reply.parts
     )
