@@ -117,6 +117,11 @@ def test_a_newer_conversation_that_another_terminal_has_is_named(hatchway: Any, 
         taken = hatchway("run", *MODEL, "--session", "2", "third")
         assert taken.returncode == 8
         assert taken.stderr.startswith("Error: conversation 2 is open in another terminal or program\n")
+    empty = hatchway("run", *MODEL, "--session", "", "third")  # a variable of a script that was never set
+    assert empty.returncode == 2
+    assert "--session is empty: give the number or the id of a conversation" in empty.stderr
+    with Conversations.open(workspace / ".hatchway" / "journal.db") as elsewhere:
+        assert len(elsewhere.list(workspace)) == 2
 
 
 @pytest.mark.usefixtures("agent_jail")

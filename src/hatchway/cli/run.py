@@ -46,6 +46,8 @@ def run(ctx: click.Context, task: tuple[str, ...], as_json: bool, **given: Any) 
     options = AgentOptions(**given)
     if options.goes_on and options.session:
         raise click.UsageError("-c is the newest conversation, --session is a chosen one: give one of them")
+    if options.session is not None and not options.session.strip():
+        raise click.UsageError("--session is empty: give the number or the id of a conversation")
     if options.sandbox and not task and " " in options.sandbox:
         raise click.UsageError("--sandbox takes the word after it for a name: put TASK first, or say --sandbox auto")
     prompt = "\n\n".join(filter(None, [" ".join(task), _piped()]))
