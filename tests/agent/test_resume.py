@@ -143,7 +143,7 @@ async def test_killed_while_a_tool_runs_the_call_is_in_doubt(tmp_path: Path) -> 
     assert paid(tmp_path) == ["1", "2"]
     events, _ = await resumed(tmp_path, "calls", lambda asked: Ran("paid 2") if asked.in_doubt else True)
     asked = [event for event in events if isinstance(event, ApprovalRequest)]
-    assert [(dict(each.tool_args), each.in_doubt) for each in asked] == [({"euros": 2}, True)]
+    assert [(dict(each.tool_args), each.in_doubt, each.code) for each in asked] == [({"euros": 2}, True, BOTH)]
     assert paid(tmp_path) == ["1", "2"]
     assert events[-1].content == "All paid."  # type: ignore[attr-defined]
 

@@ -130,6 +130,16 @@ async def test_a_call_that_is_said_to_have_run_is_told_with_its_arguments() -> N
     assert text_of(line) == "pay(euros=9) → 'paid'"
 
 
+async def test_a_call_in_doubt_is_asked_about_below_the_action_that_made_it() -> None:
+    dialogue = Dialogue()
+    request = ApprovalRequest("pay", {"euros": 9}, call_id="1.1", run_id="a", in_doubt=True, code="pay(9)")
+    action, asked = dialogue.told(request)
+    assert isinstance(action, Code)
+    assert (action.text, action.about) == ("pay(9)", "")
+    assert isinstance(asked, Code)
+    assert not [b for b in dialogue.told(RunResumed(2, code="pay(9)", run_id="a")) if isinstance(b, Code)]
+
+
 async def test_a_denied_call_of_the_model_is_told_once_with_its_arguments() -> None:
     dialogue = Dialogue()
     call = FunctionCall(call_id="c1", function_name="write_file", kwargs={"path": "x.md"})

@@ -76,6 +76,7 @@ class Desk:
         run_id: str = "",
         diff: str = "",
         in_doubt: bool = False,
+        code: str = "",
     ) -> Answer:
         """Whether it may run, by the rules or by whoever listens.
 
@@ -96,6 +97,7 @@ class Desk:
             kind=kind,
             diff=diff,
             in_doubt=in_doubt,
+            code=code,
             agent_id=self._agent_id,
         )
         self._emit(request)

@@ -18,6 +18,7 @@ from hatchway.agent.subagents import Subagents
 from hatchway.agent.told import failure_told
 from hatchway.agent.tool_calls import ToolCalls
 from hatchway.agent.turn import CallsBook, Done
+from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Later, NotRun, Ran, Settlement
 from hatchway.core.errors import (
     ApprovalRequired,
@@ -116,15 +117,23 @@ class Resuming:
                     decisions[call.call_id] = decision
             except InDoubt as doubt:
                 for call in doubt.calls:
-                    if (settled := await self._settled(call.function_name, call.kwargs, call.call_id, gate)) is None:
+                    if (settled := await self._settled(call, gate, row.head.code)) is None:
                         return ActionEnd(end=None, notes=(LOST,))
                     decisions[call.call_id] = settled
             except CheckpointRefused as e:
                 return ActionEnd(end=await self._told_as_error(row, e), notes=(LOST,))
 
-    async def _settled(self, name: str, args: Any, call_id: str, gate: ActionGate) -> Settlement | None:
+    async def _settled(self, call: FunctionCall, gate: ActionGate, code: str) -> Settlement | None:
         """What a person says about a call in doubt; None where the action is not to go on."""
-        answer = await self._desk.ask(name, args, kind="call", call_id=call_id, run_id=gate.run_id, in_doubt=True)
+        answer = await self._desk.ask(
+            call.function_name,
+            call.kwargs,
+            kind="call",
+            call_id=call.call_id,
+            run_id=gate.run_id,
+            in_doubt=True,
+            code=code,
+        )
         if isinstance(answer, Refused):
             gate.reject(replace(answer, by_person=True))
             return None

@@ -117,6 +117,8 @@ class ApprovalRequest(AgentEvent):
     """What a file edit changes, as a unified diff; empty for everything else."""
     in_doubt: bool = field(default=False, kw_only=True)
     """A crash left it open whether it ran already: allowed, it runs (again); `Ran(value)` says that it did."""
+    code: str = field(default="", kw_only=True)
+    """Of a call in doubt: the action it was made by, for whoever has not seen the run begin."""
 
     def approve(
         self, decision: bool | Settlement | Later = True, reason: str = "", *, edit: Mapping[str, Any] | None = None

@@ -115,9 +115,8 @@ class Dialogue:
 
     def _of_run(self, event: AgentEvent) -> list[Block]:
         blocks = self._record(event).told(event)
-        if isinstance(event, RunResumed) and event.run_id not in self._begun and event.code:
-            self._begun.add(event.run_id)
-            return [*blocks, Code(text=neutral(event.code))]  # it began in a process that is gone
+        if isinstance(event, RunResumed):
+            return [*blocks, *self._action(event)]
         if isinstance(event, RunStarted):
             self._begun.add(event.run_id)
             if shown := event.code in self._asked:
@@ -126,6 +125,13 @@ class Dialogue:
         if isinstance(event, CodeExecutionOutput | RunFailed):
             self._runs.pop(event.run_id)
         return [*_saved(event), *blocks] if isinstance(event, CodeExecutionOutput) else blocks
+
+    def _action(self, event: RunResumed | ApprovalRequest) -> list[Block]:
+        """The code of a run that began in a process that is gone, once."""
+        if not event.code or event.run_id in self._begun:
+            return []
+        self._begun.add(event.run_id)
+        return [Code(text=neutral(event.code))]
 
     def _note(self, request: ApprovalRequest) -> None:
         """Keep the arguments of a call that no event begins: the model makes it, or it began before a crash."""
@@ -143,7 +149,7 @@ class Dialogue:
             self._asked.append(code)
             return [*before, Code(text=neutral(code), about="asks to run")]
         why = "asks, and may have run before a crash" if request.in_doubt else "asks for approval"
-        return [*before, self._tool(request, why)]
+        return [*before, *self._action(request), self._tool(request, why)]
 
     def _tool(self, request: ApprovalRequest, about: str) -> Code:
         name = neutral(request.tool_name)
