@@ -255,6 +255,17 @@ class HostedAdapter(ABC):
         """The file with the name its code gave it, asked for where the answer does not tell it."""
         return await self.uploads.asked(lambda: self.vendor.named(file))
 
+    async def delete_uploads(self) -> int:
+        """Delete at the vendor what this adapter uploaded, and the containers it made for it; how many of both.
+
+        They stay there otherwise, to be used again by the next request. A conversation that was given files cannot go
+        on without them at Anthropic; where it is asked to, they are uploaded once more.
+
+        Raises:
+            SandboxUnavailable, TransportError: The vendor cannot be asked; what is left is deleted by the next call.
+        """
+        return await self.uploads.delete()
+
     async def aclose(self) -> None:
         """Give up what is under way. A client that was given stays the caller's to close."""
         await self._mode.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -34,6 +34,7 @@ class Exchange:
         self.ran = 0.0
         """Seconds spent at the vendor."""
         self._has_recovered = False
+        self._has_resupplied = False
         self._has_begun = False
         """Whether a stream told something: it is not begun again, so that nothing is told twice."""
         self._last: tuple[str | None, int] = (None, 1)
@@ -112,6 +113,8 @@ class Exchange:
                     failure = replace(failure, kind="broken", message=f"the stream broke off: {failure.message}")
                 if failure.is_passing(attempt, self._adapter.retries):
                     await asyncio.sleep(failure.wait(attempt))
+                elif (missed := failure.misses(self._vendor.files_said(self.said))) and not self._has_resupplied:
+                    await self._resupply(missed)
                 elif failure.kind == "gone" and not self._has_recovered:
                     await self._recover(failure)
                 else:
@@ -148,6 +151,16 @@ class Exchange:
         self.new = self._vendor.cleaned(self.new)
         self._teller.lost(lost or "", failure.message)
         session.placed = {}
+        if files := await self._files(is_again=True):
+            self.new = [*self._vendor.spoken("The files are here again.", files), *self.new]
+
+    async def _resupply(self, missed: Set[str]) -> None:
+        """Files that were said are not at the vendor any more: said without them, for good, and brought again."""
+        self._has_resupplied = True
+        session = self._turn.session
+        self._adapter.uploads.forget(missed)
+        session.history = self._vendor.without_files(session.history, missed)
+        self.new = self._vendor.without_files(self.new, missed)
         if files := await self._files(is_again=True):
             self.new = [*self._vendor.spoken("The files are here again.", files), *self.new]
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hatchway.core.errors import HatchwayError
+from hatchway.core.errors import HatchwayError, InvalidSetting
 from hatchway.core.events import AgentEvent
 from hatchway.core.results import ExecFile, check_input_files
 from hatchway.hosted.code import ContainerRef, Item
 from hatchway.hosted.context import Turn
 from hatchway.hosted.events import ContainerLost, UploadProgress
+from hatchway.hosted.failures import Failure
 from hatchway.hosted.mounts import FileRules, LocalFile, as_mount, collect
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.session import HostedSession
 from hatchway.hosted.vendor import Vendor
 
+TIDY_SECONDS = 10.0
+"""What cleaning up after a failure may take."""
 T = TypeVar("T")
 AnyTool = ProviderTool[Any, Any, Any]
 
@@ -38,6 +42,8 @@ class Uploads:
         self._roots = tuple(roots)
         self._retries = retries
         self._known: dict[str, str] = {}
+        self._made: set[str] = set()
+        """Containers made for files."""
         self._one_at_a_time = asyncio.Lock()
 
     async def bring(
@@ -62,10 +68,28 @@ class Uploads:
         if not mounts and not given and not (is_first and self._vendor.attached(tool)):
             return []
         files = [*await asyncio.to_thread(collect, mounts, self._roots, self._vendor.takes), *given]
-        uploaded = await self._uploaded(files, turn)
-        said = await self._place(tool, turn, uploaded)
+        said = await self._supplied(tool, turn, files)
         turn.session.is_supplied = True
         return said
+
+    async def delete(self) -> int:
+        """Delete at the vendor what was brought there, and the containers made for it; how many of both there were.
+
+        Raises:
+            SandboxUnavailable, TransportError: It cannot be asked; what is left is deleted by the next call.
+        """
+        files, containers = list(self._known.items()), list(self._made)
+        for digest, file_id in files:
+            await self._deleted(lambda file_id=file_id: self._vendor.discard(file_id))
+            self._known.pop(digest, None)
+        for container_id in containers:
+            await self._deleted(lambda container_id=container_id: self._vendor.unmade(container_id))
+            self._made.discard(container_id)
+        return len(files) + len(containers)
+
+    def forget(self, file_ids: Set[str]) -> None:
+        """The vendor has these no more: what was in them is uploaded anew when it is wanted."""
+        self._known = {digest: known for digest, known in self._known.items() if known not in file_ids}
 
     async def _bring_here(self, turn: Turn) -> None:
         """For code that runs here: nothing goes to the vendor, its model is told the names."""
@@ -95,7 +119,19 @@ class Uploads:
                 turn.event_bus.publish(replace(event, run_id=turn.run_id))
         return uploaded
 
-    async def _place(self, tool: AnyTool, turn: Turn, uploaded: dict[str, str]) -> list[Item]:
+    async def _supplied(self, tool: AnyTool, turn: Turn, files: Sequence[LocalFile]) -> list[Item]:
+        """Uploaded and placed; once more where the vendor does not have a file any more that it had."""
+        uploaded = await self._uploaded(files, turn)
+        try:
+            return await self._place(tool, turn, uploaded)
+        except InvalidSetting as e:
+            missed = self._missed(e, uploaded)
+            if not missed:
+                raise
+            self.forget(missed)
+        return await self._place(tool, turn, await self._uploaded(files, turn))
+
+    async def _place(self, tool: AnyTool, turn: Turn, uploaded: Mapping[str, str]) -> list[Item]:
         session, fixed = turn.session, self._vendor.fixed_container(tool)
         container = session.container
         if container is None and fixed is not None and fixed not in session.lost:
@@ -103,18 +139,19 @@ class Uploads:
         try:
             return await self._placed(tool, session, uploaded, container)
         except HatchwayError as e:
-            if container is not None and self._is_gone(e):
+            if container is not None and self._is_gone(e, uploaded):
                 self._lost(turn, container.id, e.message)
                 return await self.bring(tool, turn, is_again=True)
-            # an id the vendor does not know any more would be refused for ever
-            self._known = {digest: known for digest, known in self._known.items() if known not in uploaded.values()}
+            await self._tidy(session, uploaded, e, is_new=container is None)
             raise
 
     async def _placed(
-        self, tool: AnyTool, session: HostedSession, uploaded: dict[str, str], container: ContainerRef | None
+        self, tool: AnyTool, session: HostedSession, uploaded: Mapping[str, str], container: ContainerRef | None
     ) -> list[Item]:
         """File by file: what is there already is not brought again when the vendor is busy."""
-        container = session.container = container or await self.asked(lambda: self._vendor.made(tool))
+        if container is None and (container := await self.asked(lambda: self._vendor.made(tool))) is not None:
+            self._made.add(container.id)
+        session.container = container
         said: list[Item] = []
         attached: list[dict[str, str]] = [{}] if self._vendor.attached(tool) else []
         for some in [*attached, *({name: file_id} for name, file_id in uploaded.items())]:
@@ -123,11 +160,42 @@ class Uploads:
             said += items
         return said
 
-    def _is_gone(self, error: HatchwayError) -> bool:
-        """Whether it is the container that is not there: the place was asked for by its id."""
+    async def _tidy(
+        self, session: HostedSession, uploaded: Mapping[str, str], error: HatchwayError, *, is_new: bool
+    ) -> None:
+        """Leave nothing behind that nobody uses: a container made in vain, files the vendor would refuse again."""
+        made = session.container if is_new else None
+        if made is not None:
+            session.container, session.placed = None, {}
+            self._made.discard(made.id)
+        refused = set(uploaded.values()) if made is not None and isinstance(error, InvalidSetting) else set[str]()
+        refused -= self._missed(error, uploaded)
+        self.forget(refused)
+        with suppress(Exception):  # the error under way is the one to tell
+            async with asyncio.timeout(TIDY_SECONDS):
+                for file_id in sorted(refused):
+                    await self._vendor.discard(file_id)
+                if made is not None:
+                    await self._vendor.unmade(made.id)
+
+    async def _deleted(self, delete: Callable[[], Awaitable[None]]) -> None:
+        with suppress(InvalidSetting):  # it is not there any more
+            await self.asked(delete)
+
+    def _failure(self, error: HatchwayError) -> Failure | None:
         cause = error.__cause__
-        found = self._vendor.failure(cause, {}) if isinstance(cause, Exception) else None
-        return found is not None and (found.kind == "gone" or found.status in (404, 410))
+        return self._vendor.failure(cause, {}) if isinstance(cause, Exception) else None
+
+    def _missed(self, error: HatchwayError, uploaded: Mapping[str, str]) -> set[str]:
+        found = self._failure(error)
+        return set() if found is None else found.misses(uploaded.values())
+
+    def _is_gone(self, error: HatchwayError, uploaded: Mapping[str, str]) -> bool:
+        """Whether it is the container that is not there: the place was asked for by its id, and no file is missed."""
+        found = self._failure(error)
+        if found is None or found.misses(uploaded.values()):
+            return False
+        return found.kind == "gone" or found.status in (404, 410)
 
     def _lost(self, turn: Turn, container_id: str, reason: str) -> None:
         session = turn.session

@@ -168,6 +168,10 @@ class Vendor(ABC):
         """Have a file at the vendor; its id there."""
 
     @abstractmethod
+    async def discard(self, file_id: str) -> None:
+        """Delete a file that `upload` brought. Raises what the SDK raises."""
+
+    @abstractmethod
     async def download(self, file: FileRef) -> bytes:
         """A file of the vendor's code."""
 
@@ -197,9 +201,21 @@ class Vendor(ABC):
         """A new container for files; None where the vendor makes it with the request."""
         return None
 
+    async def unmade(self, container_id: str) -> None:
+        """Delete a container that `made` gave. Raises what the SDK raises."""
+        return None
+
     def attached(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[str]:
         """Ids of files at the vendor that must be said in a message to be there."""
         return ()
+
+    def files_said(self, history: Sequence[Item]) -> set[str]:
+        """Ids of files at the vendor that what was said needs; without one of them it is refused."""
+        return set()
+
+    def without_files(self, history: Sequence[Item], file_ids: Set[str]) -> list[Item]:
+        """The history without these files; the words stay."""
+        return list(history)
 
     async def named(self, file: FileRef) -> FileRef:
         """The file with its name, asked for where a citation does not tell it."""

@@ -127,6 +127,8 @@ class ScriptedVendor:
         """The parts of the API that keep files and containers."""
         self._made += 1
         place = request.path.rstrip("/")
+        if request.method == "DELETE":
+            return VendorReply(body={"id": place.rpartition("/")[2], "deleted": True})
         if request.method == "GET" and place.endswith("/content"):
             file_id = place.split("/")[-2]
             if file_id in self.files:

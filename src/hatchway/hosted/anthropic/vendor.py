@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,10 +12,16 @@ from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
 from hatchway.hosted.anthropic.reading import read_message
 from hatchway.hosted.anthropic.stream import AnthropicFold
 from hatchway.hosted.anthropic.tool import MAX_FILE_BYTES, AnthropicCodeExecutionTool, executed
-from hatchway.hosted.anthropic.writing import without_container, write_answers, write_request
+from hatchway.hosted.anthropic.writing import (
+    said_files,
+    without_container,
+    without_files,
+    write_answers,
+    write_request,
+)
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.context import ToolResult
-from hatchway.hosted.failures import Failure, transport_failure
+from hatchway.hosted.failures import MOST_READ, Failure, transport_failure, unreachable
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.settings import arguments, checked
@@ -101,6 +107,14 @@ class AnthropicVendor(Vendor):
         """Without a container."""
         return without_container(history)
 
+    def files_said(self, history: Sequence[Item]) -> set[str]:
+        """Those its messages upload into a container: each is looked for with every request."""
+        return said_files(history)
+
+    def without_files(self, history: Sequence[Item], file_ids: Set[str]) -> list[Item]:
+        """Without the blocks that upload them."""
+        return without_files(history, file_ids)
+
     def fold(self) -> Fold:
         """For one stream."""
         return AnthropicFold()
@@ -130,7 +144,7 @@ class AnthropicVendor(Vendor):
         if isinstance(error, anthropic.APIStatusError):
             return _status_failure(error, request)
         if isinstance(error, anthropic.APIConnectionError):
-            return Failure(kind="unreachable", message=str(error.__cause__ or error))
+            return unreachable(error)
         if isinstance(error, anthropic.APIError):
             return Failure(kind="busy", message=error.message)
         if isinstance(error, TypeError) and "authentication" in str(error):
@@ -142,6 +156,10 @@ class AnthropicVendor(Vendor):
         made = await self._client.files.upload(file=(file.upload_name, file.content))
         self._names[made.id] = file.upload_name  # the same bytes under another name are not uploaded again
         return made.id
+
+    async def discard(self, file_id: str) -> None:
+        """Through the Files API."""
+        await self._client.files.delete(file_id)
 
     async def download(self, file: FileRef) -> bytes:
         """From the Files API."""
@@ -195,7 +213,7 @@ def _status_failure(error: anthropic.APIStatusError, request: Mapping[str, Any])
     status, told = error.status_code, item_of(as_item(error.body), "error")
     message = text_of(told, "message") or error.message
     common: dict[str, Any] = {"message": message, "status": status, "request_id": error.request_id}
-    if status in (400, 404, 410) and _GONE.search(message):
+    if status in (400, 404, 410) and _GONE.search(message[:MOST_READ]):
         return Failure(kind="gone", **common)
     if status == 500 and request.get("container") and "container_upload" in json.dumps(request.get("messages", [])):
         return Failure(kind="gone", is_sure=False, retry_after=_retry_after(error), **common)

@@ -77,6 +77,26 @@ def without_container(history: Sequence[Item]) -> list[Item]:
     return cleaned
 
 
+def said_files(history: Sequence[Item]) -> set[str]:
+    """Ids of the files messages upload into a container."""
+    blocks = [block for message in history for block in items_of(message, "content")]
+    return {text_of(block, "file_id") for block in blocks if block.get("type") == "container_upload"}
+
+
+def without_files(history: Sequence[Item], file_ids: Set[str]) -> list[Item]:
+    """The history without the blocks that upload these files."""
+    return [
+        {**message, "content": [block for block in items_of(message, "content") if not _uploads(block, file_ids)]}
+        if said_files([message]) & file_ids
+        else message
+        for message in history
+    ]
+
+
+def _uploads(block: Item, file_ids: Set[str]) -> bool:
+    return block.get("type") == "container_upload" and text_of(block, "file_id") in file_ids
+
+
 def _kept(block: Item, uses: dict[str, Item], ended: set[str], from_code: set[str]) -> list[Item]:
     kind = text_of(block, "type")
     if kind in ("container_upload", "thinking", "redacted_thinking"):

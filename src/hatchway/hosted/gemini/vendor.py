@@ -154,6 +154,10 @@ class GeminiVendor(Vendor):
         self._inline[file.digest] = {"inlineData": {"mimeType": guessed_type(file.name), "data": data}}
         return file.digest
 
+    async def discard(self, file_id: str) -> None:
+        """It was never there."""
+        self._inline.pop(file_id, None)
+
     async def download(self, file: FileRef) -> bytes:
         """From its environment; code execution itself keeps no files."""
         if file.container_id is None:

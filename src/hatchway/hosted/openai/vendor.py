@@ -10,7 +10,7 @@ from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.containers import AutoContainerConfig, ExistingContainerRef
 from hatchway.hosted.context import ToolResult
-from hatchway.hosted.failures import Failure, transport_failure
+from hatchway.hosted.failures import MOST_READ, Failure, transport_failure, unreachable
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.openai.reading import read_response
 from hatchway.hosted.openai.stream import OpenAIFold
@@ -128,15 +128,19 @@ class OpenAIVendor(Vendor):
         if isinstance(error, openai.APIStatusError):
             return _status_failure(error)
         if isinstance(error, openai.APIConnectionError):
-            return Failure(kind="unreachable", message=str(error.__cause__ or error))
+            return unreachable(error)
         if isinstance(error, openai.APIError):  # an error in the midst of a stream
-            return Failure(kind="gone" if _is_gone(None, error.message) else "busy", message=error.message)
+            return Failure(kind="gone" if _is_gone(None, error.message[:MOST_READ]) else "busy", message=error.message)
         return transport_failure(error)
 
     async def upload(self, file: LocalFile) -> str:
         """Through the Files API: the same file can go into any container."""
         made = await self._client.files.create(file=(file.upload_name, file.content), purpose="user_data")
         return made.id
+
+    async def discard(self, file_id: str) -> None:
+        """Through the Files API."""
+        await self._client.files.delete(file_id)
 
     async def download(self, file: FileRef) -> bytes:
         """From its container, or the Files API for one that has none."""
@@ -165,6 +169,10 @@ class OpenAIVendor(Vendor):
         made = await self._client.containers.create(name="hatchway", **settings)
         return ContainerRef(id=made.id, memory_limit=settings["memory_limit"])
 
+    async def unmade(self, container_id: str) -> None:
+        """With its files."""
+        await self._client.containers.delete(container_id)
+
     def mounts(self, tool: ProviderTool[Any, Any, Any]) -> Sequence[HostMount]:
         """Those of its container."""
         return cast(OpenAICodeInterpreterTool, tool).container.host_mounts
@@ -192,7 +200,7 @@ def _status_failure(error: openai.APIStatusError) -> Failure:
     status, body = error.status_code, as_item(error.body)
     message = text_of(body, "message") or error.message
     common: dict[str, Any] = {"message": message, "status": status, "request_id": error.request_id}
-    words = f"{message} {body.get('code')} {body.get('param')}"
+    words = f"{body.get('code')} {body.get('param')} {message}"[:MOST_READ]
     if status in (400, 404, 410) and _is_gone(status, words):
         return Failure(kind="gone", **common)
     if status in (401, 403):
