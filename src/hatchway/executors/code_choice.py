@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.executors.executor import CodeExecutor
@@ -42,6 +42,8 @@ def chosen(
         InvalidSetting: No such place, a tool that is none of `code_tool`, or a model of another vendor.
         InvalidTool: Tools that cannot be offered there.
     """
+    if not isinstance(cast(Any, code), str | Tool):
+        raise InvalidSetting(f"code is a word or a tool, not {code!r:.80}", hint="code='jail', or what code_tool gives")
     tool = code_tool(code) if isinstance(code, str) else code
     here = sandbox_code(tool)
     if here is not None:

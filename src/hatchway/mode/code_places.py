@@ -22,6 +22,38 @@ VENDORS: Mapping[str, str] = {
     "gemini": "hatchway.hosted.gemini.tool:GeminiCodeExecutionTool",
 }
 """The vendors' code tools, imported when they are asked for. A vendor more is one row."""
+HERE = ("auto", *ROWS)
+"""The sandboxes of ours, by name."""
+
+
+def check_place(where: Any, here: Iterable[str], vendors: Iterable[str] = VENDORS) -> None:
+    """Refuse a word that names no place for code, and say which there are.
+
+    Args:
+        where: The word.
+        here: The sandboxes there are.
+        vendors: The vendors there are.
+
+    Raises:
+        InvalidSetting: It names none of them.
+    """
+    known = [*vendors, *here]
+    if where not in known:
+        raise InvalidSetting(f"there is no place {where!r} for code to run", hint=f"there are {', '.join(known)}")
+
+
+def check_settings(what: str, settings: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse settings a place does not take, and say which it takes.
+
+    Raises:
+        InvalidSetting: One of them is not known.
+    """
+    words = sorted(known)
+    if unknown := sorted(set(settings) - set(words)):
+        raise InvalidSetting(
+            f"{what} takes no {', '.join(unknown)}",
+            hint=f"it takes {', '.join(words)}" if words else "leave it out; a sandbox of ours, such as 'jail', takes more",
+        )
 
 
 def code_tool(
@@ -62,9 +94,7 @@ def code_tool(
         settings |= {"tools": offered, "approve": approve, "rules": stored, "limits": limits}
         settings["host_mounts"] = host_mounts
         return _vendor_tool(where, settings)
-    if where not in ("auto", *ROWS):
-        known = ", ".join([*VENDORS, "auto", *ROWS])
-        raise InvalidSetting(f"there is no place {where!r} for code to run", hint=f"there are {known}")
+    check_place(where, HERE)
     if settings:
         raise InvalidSetting(
             f"a sandbox takes no {', '.join(settings)}", hint="leave it out: it is a setting of a vendor's tool"
@@ -91,9 +121,6 @@ def _vendor_tool(where: str, settings: dict[str, Any]) -> Tool:
     made: type[Tool] = getattr(import_module(module), name)
     own = {each.name for each in fields(made)} - {each.name for each in fields(Tool)}
     words = own - {"provider", "kind", "config"} | {"description"}
-    if unknown := sorted(set(settings) - words):
-        asked_for = words - {"tools", "approve", "rules", "limits", "host_mounts"}  # code_tool names them itself
-        raise InvalidSetting(
-            f"the code tool of {where} takes no {', '.join(unknown)}", hint=f"it takes {', '.join(sorted(asked_for))}"
-        )
+    named = {"tools", "approve", "rules", "limits", "host_mounts"}  # code_tool names them itself
+    check_settings(f"the code tool of {where}", set(settings) - named, words - named)
     return made(**settings)

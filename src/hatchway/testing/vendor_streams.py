@@ -29,7 +29,11 @@ def _openai(response: Event) -> list[Event]:
 
 def _openai_item(place: int, item: Event) -> list[Event]:
     where = {"item_id": item.get("id", ""), "output_index": place}
-    events: list[Event] = [{"type": "response.output_item.added", "item": item, "output_index": place}]
+    events: list[Event] = [{"type": "response.output_item.added", "item": _openai_begun(item), "output_index": place}]
+    if item.get("type") == "function_call":
+        given, told = item.get("arguments") or "", "response.function_call_arguments"
+        events += [{"type": f"{told}.delta", "delta": part, **where} for part in _parts(given)]
+        events.append({"type": f"{told}.done", "arguments": given, "name": item.get("name"), **where})
     if item.get("type") == "code_interpreter_call":
         code, told = item.get("code") or "", "response.code_interpreter_call"
         events.append({"type": f"{told}.in_progress", **where})
@@ -48,6 +52,17 @@ def _openai_item(place: int, item: Event) -> list[Event]:
                 events.append({"type": kind, "annotation": note, "annotation_index": index, **here})
     events.append({"type": "response.output_item.done", "item": item, "output_index": place})
     return events
+
+
+def _openai_begun(item: Event) -> Event:
+    """An item as it is told first: what is in it comes after."""
+    empty: dict[str, Event] = {
+        "code_interpreter_call": {"code": "", "outputs": None},
+        "function_call": {"arguments": ""},
+        "message": {"content": []},
+    }
+    kind = str(item.get("type"))
+    return {**item, **empty[kind], "status": "in_progress"} if kind in empty else item
 
 
 def _anthropic(response: Event) -> list[Event]:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from agent_framework import FunctionTool
 
+from hatchway.adapters.agent_framework.own_tools import OwnTool
 from hatchway.core.errors import InvalidSetting, InvalidTool
 from hatchway.core.grants import (
     AllowedDomain,
@@ -18,6 +19,7 @@ from hatchway.core.grants import (
     as_file_mounts,
 )
 from hatchway.core.network import Entry
+from hatchway.tools.functions import Tool
 
 _OF_A_TARGET = frozenset(".:*/[")
 """What a method has none of, and a target has, but for `localhost`."""
@@ -44,8 +46,8 @@ class ToolServer(Protocol):
         ...
 
 
-ToolInput = FunctionTool | Callable[..., Any] | ToolServer
-"""A tool of the framework, a function to be made one, or an MCP server of the framework for all of its tools."""
+ToolInput = FunctionTool | Tool | Callable[..., Any] | ToolServer
+"""A tool of the framework or of `hatchway.tool`, a function, or an MCP server of the framework for all of its tools."""
 
 
 def as_tools(given: Any) -> list[FunctionTool | ToolServer]:
@@ -54,7 +56,7 @@ def as_tools(given: Any) -> list[FunctionTool | ToolServer]:
     Raises:
         InvalidTool: Something code cannot call.
     """
-    is_one = callable(given) or isinstance(given, str | Mapping | FunctionTool | ToolServer)
+    is_one = callable(given) or isinstance(given, str | Mapping | FunctionTool | Tool | ToolServer)
     tools: list[Any] = [given] if is_one else _listed(given, InvalidTool, "a tool")
     return [_tool(each) for each in tools]
 
@@ -107,6 +109,8 @@ def _tool(given: Any) -> FunctionTool | ToolServer:
         return given
     if isinstance(given, ToolServer):
         return given
+    if isinstance(given, Tool):
+        return OwnTool(given)
     if callable(given) and getattr(given, "__name__", ""):
         return FunctionTool(name=given.__name__, description=given.__doc__ or "", func=cast(Any, given))
     if callable(given):

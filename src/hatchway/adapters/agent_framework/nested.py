@@ -21,6 +21,7 @@ from agent_framework import (
     MiddlewareType,
 )
 
+from hatchway.adapters.agent_framework.own_tools import CALL, OwnTool
 from hatchway.core.calls import CallContext
 from hatchway.core.decisions import AskFirst
 from hatchway.core.errors import HatchwayError, InvalidSetting, InvalidTool, ToolError
@@ -65,6 +66,7 @@ class Dispatch:
         context = FunctionInvocationContext(
             function=tool, arguments=dict(arguments), session=self.session, kwargs=dict(self.kwargs)
         )
+        context.metadata[CALL] = call
         context.metadata["call_id"] = call_id = f"{self.parent}__{call.call_id}"
 
         async def invoke() -> None:
@@ -108,14 +110,17 @@ def code_tools(tools: Sequence[FunctionTool], *, per_call: bool) -> list[Tool]:
 def code_tool(tool: FunctionTool, taken: Set[str] = frozenset(), *, per_call: bool = False) -> Tool:
     """One tool as a typed function, under a name that is not taken."""
     asks = per_call and tool.approval_mode == "always_require"
+    own = tool.own if isinstance(tool, OwnTool) else None
+    kept = {} if own is None else {name: getattr(own, name) for name in ("idempotent", "sequential", "timeout")}
     return Tool(
         name=_code_name(tool.name, taken),
         description=tool.description or "",
         parameters=tool.parameters(),
-        returns=_returns(tool),
+        returns=_returns(tool) if own is None else own.returns,
         func=partial(call_nested, tool.name),
         approval="ask" if asks else "allow",
         takes_context="hatchway_call",
+        **kept,
     )
 
 

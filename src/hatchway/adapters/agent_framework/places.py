@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_framework import SupportsCodeInterpreterTool
@@ -15,7 +16,7 @@ from hatchway.adapters.agent_framework.tools import (
     MontyExecuteCodeTool,
 )
 from hatchway.core.errors import InvalidSetting
-from hatchway.mode.code_places import VENDORS
+from hatchway.mode.code_places import check_place, check_settings
 
 TOOLS: Mapping[str, type[CodeTool]] = {
     "jail": JailExecuteCodeTool,
@@ -38,15 +39,13 @@ def code_tool(where: str, *, client: Any = None, **settings: Any) -> Any:
         settings: Of the `…ExecuteCodeTool`, or of the client's `get_code_interpreter_tool`.
 
     Raises:
-        InvalidSetting: No such place, or a client that is not one of this vendor.
+        InvalidSetting: No such place, a client that is not one of this vendor, or settings it does not take.
         SandboxUnavailable: There is no such sandbox here.
     """
+    check_place(where, TOOLS)
     if where in TOOLS:
+        check_settings(TOOLS[where].__name__, settings, _names(TOOLS[where]))
         return TOOLS[where](**settings)
-    if where not in VENDORS:
-        raise InvalidSetting(
-            f"there is no place {where!r} for code to run", hint=f"there are {', '.join([*VENDORS, *TOOLS])}"
-        )
     vendor = str(getattr(client, "OTEL_PROVIDER_NAME", ""))
     if not isinstance(client, SupportsCodeInterpreterTool) or where not in vendor:
         told = type(client).__name__ if client is not None else "none"
@@ -54,4 +53,11 @@ def code_tool(where: str, *, client: Any = None, **settings: Any) -> Any:
             f"code at {where} needs a chat client of {where} that has a code interpreter, here is {told}",
             hint=f"code_tool({where!r}, client=the_client), or code_tool('jail'), which works with any client",
         )
+    check_settings(f"{type(client).__name__}'s code interpreter", settings, _names(client.get_code_interpreter_tool))
     return client.get_code_interpreter_tool(**settings)
+
+
+def _names(taker: Callable[..., Any]) -> set[str]:
+    """What a function takes by name."""
+    taken = inspect.signature(taker).parameters.values()
+    return {each.name for each in taken if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}

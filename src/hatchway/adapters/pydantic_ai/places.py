@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -13,11 +13,11 @@ from pydantic_ai.native_tools import AbstractNativeTool, CodeExecutionTool
 from pydantic_ai.tools import AgentDepsT, AgentNativeTool
 
 from hatchway.adapters.pydantic_ai.capability import CodeModeCapability
-from hatchway.core.errors import InvalidSetting
-from hatchway.mode.code_places import VENDORS
+from hatchway.mode.code_places import HERE, VENDORS, check_place, check_settings
 
 SYSTEMS = {"openai": ("openai",), "anthropic": ("anthropic",), "gemini": ("google", "google-gla", "google-vertex")}
 """What Pydantic AI calls each vendor."""
+_SETTINGS = {each.name for each in fields(CodeModeCapability) if each.init} - {"sandbox"}
 
 
 def code_capability(where: str, **settings: Any) -> AbstractCapability[Any]:
@@ -29,17 +29,17 @@ def code_capability(where: str, **settings: Any) -> AbstractCapability[Any]:
 
     Args:
         where: `openai`, `anthropic` or `gemini`; or a sandbox: `jail`, `monty`, `container`, …, `auto`.
-        settings: Of the `CodeModeCapability`, or `files=` of the native tool.
+        settings: Of the `CodeModeCapability`, or `files=` of the native tool, which Gemini has not.
 
     Raises:
         InvalidSetting: No such place, or settings it does not take.
     """
     if where not in VENDORS:
+        if ":" not in str(where):  # an import path of a sandbox
+            check_place(where, HERE)
+        check_settings("CodeModeCapability", settings, _SETTINGS)
         return CodeModeCapability(sandbox=where, **settings)
-    if unknown := sorted(set(settings) - {"files"}):
-        raise InvalidSetting(
-            f"Pydantic AI's code at {where} takes no {', '.join(unknown)}", hint="code_capability('jail', …) does"
-        )
+    check_settings(f"Pydantic AI's code at {where}", settings, () if where == "gemini" else ("files",))
     return NativeCodeCapability(where, CodeExecutionTool(**settings))
 
 
