@@ -190,7 +190,7 @@ async def test_call_tool_is_asked_about_like_the_tool_it_names() -> None:
     [request] = (await agent.run("go", session=session)).user_input_requests
     [call] = request.additional_properties["hatchway"]["calls"]
     assert (call["tool_name"], call["arguments"]) == ("add", {"a": 2})
-    with pytest.raises(KeyError, match="no such call waits: 99"):
+    with pytest.raises(InvalidSetting, match="99: no such pending call; pending are 0\ndecide about one of these"):
         provider.decide(request, {"99": True}, session=session)
     yes = Message(role="user", contents=[provider.decide(request, {call["call_id"]: True}, session=session)])
     await agent.run(yes, session=session)

@@ -119,7 +119,7 @@ async def test_a_client_without_a_person_gets_calls_that_wait(tmp_path: Path) ->
         told: Any = waiting.structured_content
         assert told["pending"] == [{"call_id": "0", "tool": "charge", "arguments": '{"euros": 7}'}]
         strange = await client.call_tool("resume", {"run_id": told["run_id"], "decisions": {"9": "allow"}})
-        assert said(strange) == "9: no such pending call; pending are 0"
+        assert said(strange) == "9: no such pending call; pending are 0\ndecide about one of these"
         done = await client.call_tool("resume", {"run_id": told["run_id"], "decisions": {"0": "allow"}})
         assert said(done) == "8"
         unknown = await client.call_tool("resume", {"run_id": "nope", "decisions": {}})

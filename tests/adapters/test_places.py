@@ -144,7 +144,7 @@ def test_google_adk_with_what_does_not_fit() -> None:
         code_executor("gemini", tools=())
     with pytest.raises(InvalidSetting, match="HatchwayCodeExecutor takes no journal"):
         code_executor("jail", journal="x")
-    with pytest.raises(InvalidSetting, match="^state: Input should be 'none', 'invocation' or 'session'"):
+    with pytest.raises(InvalidSetting, match=r"^state: Input should be 'none', 'invocation' or 'session'"):
         code_executor("jail", state="for ever")
 
 
@@ -172,7 +172,8 @@ PAYS = "try:\n    x = pay(3)\nexcept RuntimeError as e:\n    x = f'left alone: {
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("where", ["monty", "jail"])
 @pytest.mark.parametrize(
-    ("answer", "paid", "printed"), [(Allow(), [3], "paid 3"), (Deny("no"), [], "no"), (Edit({"euro": 9}), [9], "paid 9")]
+    ("answer", "paid", "printed"),
+    [(Allow(), [3], "paid 3"), (Deny("no"), [], "no"), (Edit({"euro": 9}), [9], "paid 9")],
 )
 async def test_agent_framework_asks_about_a_tool_of_ours(
     where: str, streams: bool, answer: Any, paid: list[int], printed: str, tmp_path: Path

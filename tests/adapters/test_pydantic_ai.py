@@ -310,7 +310,7 @@ async def test_each_call_of_a_pause_is_decided_by_itself() -> None:
     paused = await agent.run("go")
     [metadata] = paused.output.metadata.values()
     a, b, c = (call["call_id"] for call in metadata["code_mode"]["calls"])
-    with pytest.raises(KeyError, match="no such call waits: stranger"):
+    with pytest.raises(InvalidSetting, match="stranger: no such pending call; pending are "):
         decided(paused.output, {"stranger": True})
     answers = decided(paused.output, {a: Allow(), b: Deny("no"), c: Edit({"path": "other"})})
     await agent.run(message_history=paused.all_messages(), deferred_tool_results=answers)

@@ -218,8 +218,11 @@ async def test_a_call_in_doubt_waits_for_somebody_who_knows(world: World, sandbo
             await mode.resume(run_id)
         [call] = doubt.value.calls
         assert (call.function_name, world.paid) == ("once", [1])
-        with pytest.raises(ValueError, match=r"does not fit; say Ran\(value\) or NotRun\(\)$"):
+        with pytest.raises(InvalidSetting, match=r"does not fit\nsay Ran\(value\) or NotRun\(\)$"):
             await mode.resume(run_id, {call.call_id: Allow()})
+        with pytest.raises(InvalidSetting, match=f"^zzz: no such pending call; pending are {call.call_id}\n") as told:
+            await mode.resume(run_id, {"zzz": Allow()})
+        assert told.value.hint == f"decide about one of these; `hatchway show {run_id[:8]}` tells what they are"
         with Journal(world.place) as journal:
             assert journal.run(run_id).state == "in_doubt"
         result = await mode.resume(run_id, {call.call_id: Ran(41)})

@@ -50,8 +50,13 @@ def test_globs(root: Path) -> None:
     assert names(root, include_glob=("deep/**",)) == ["app/deep/d.py", "app/deep/er/e.txt"]
     assert names(root, include_glob=("?.md",)) == ["app/b.md"]
     with pytest.raises(InvalidSetting, match="the mount 'app' has no file for the code") as caught:
-        names(root, include_glob=("[ab].py",))
+        names(root, include_glob=("[b-z].py",), exclude_glob=("[cd].py",))
     assert caught.value.hint == "check host_path, include_glob and exclude_glob; links need follow_symlinks=True"
+    assert names(root, include_glob=("[ab].*",)) == ["app/a.py", "app/b.md"]
+    assert names(root, include_glob=("[!ab].py",)) == ["app/__pycache__/c.py", "app/deep/d.py"]
+    assert names(root, include_glob=("deep/[a-d].py", "**/[e-f].txt")) == ["app/deep/d.py", "app/deep/er/e.txt"]
+    with pytest.raises(InvalidSetting, match=r"^'\[z-a\]' is no glob: bad character range"):
+        HostMount(host_path="app", include_glob="[z-a]")
     mounted = names(root, mount_path=VfsPath(("workspace", "x")), include_glob=("a.py",))
     assert mounted == ["workspace/x/a.py"]
     assert names(root, host_path="app/a.py") == ["app/a.py"]

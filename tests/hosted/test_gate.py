@@ -21,7 +21,14 @@ from hatchway import (
     Waiting,
     tool,
 )
-from hatchway.core.errors import AnswerWithheld, CheckpointRefused, CodeLimitError, InvalidTool, TransportError
+from hatchway.core.errors import (
+    AnswerWithheld,
+    CheckpointRefused,
+    CodeLimitError,
+    InvalidSetting,
+    InvalidTool,
+    TransportError,
+)
 from hatchway.core.events import AgentEvent, ApprovalRequest, CallDecided, CallFailed, CallStarted, ToolOutput
 from hatchway.core.limits import Limits
 from hatchway.hosted import (
@@ -444,7 +451,7 @@ async def test_pulled_by_hand_a_vendor_waits_for_all_results() -> None:
         left = await execution.next()
         assert isinstance(left, Waiting)
         assert [call.call_id for call in left.pending] == ["b"]
-        with pytest.raises(ValueError, match="no such pending call: a; pending are b"):
+        with pytest.raises(InvalidSetting, match="no pending call 'a'\npending are b"):
             await execution.provide_result(1, call_id="a")
         assert len(vendor.asked) == 1
         await execution.provide_error(ValueError("no"))

@@ -87,8 +87,9 @@ async def test_pending_calls_and_decisions(open_journal: Open) -> None:
     other = open_journal()
     assert other.checkpoint("run1", 1) == b"\0checkpoint"
     assert [c.call.call_id for c in other.history("run1").pending] == ["1.1", "1.2", "1.3"]
-    with pytest.raises(ValueError, match=r"^9\.9: no such pending call; pending are 1\.1, 1\.2, 1\.3$"):
+    with pytest.raises(InvalidSetting, match=r"^9\.9: no such pending call; pending are 1\.1, 1\.2, 1\.3\n") as told:
         other.decide("run1", {"9.9": Allow()})
+    assert told.value.hint == "decide about one of these; `hatchway show run1` tells what they are"
     other.decide("run1", {"1.1": Deny("no"), "1.2": Edit({"key": 2})})
     decided = {c.call.call_id: c.decision for c in journal.history("run1").pending}
     assert decided == {"1.1": Deny("no"), "1.2": Edit({"key": 2}), "1.3": None}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hatchway import Allow, ApprovalRequired, CodeMode, Deny, Edit, FunctionCall, NotRun, Ran, Rule, tool
-from hatchway.core.errors import InvalidSetting, UnknownRun
+from hatchway.core.errors import InvalidSetting, RunTaken, UnknownRun
 from hatchway.core.events import ApprovalRequest
 
 pytestmark = pytest.mark.anyio
@@ -205,8 +205,9 @@ async def test_wrong_resumes_are_refused(sandbox: str, effects: Effects) -> None
         with pytest.raises(ApprovalRequired) as paused:
             await mode.run("send('ann')")
         (call,) = paused.value.pending
-        with pytest.raises(ValueError, match="zzz: no such pending call"):
+        with pytest.raises(InvalidSetting) as told:
             await mode.resume(paused.value.run_id, {"zzz": True})
+        assert str(told.value) == f"zzz: no such pending call; pending are {call.call_id}\ndecide about one of these"
         with pytest.raises(ApprovalRequired):
             await mode.resume(paused.value.run_id)
         both = await asyncio.gather(
@@ -214,7 +215,9 @@ async def test_wrong_resumes_are_refused(sandbox: str, effects: Effects) -> None
             mode.resume(paused.value.run_id, {call.call_id: True}),
             return_exceptions=True,
         )
-        assert sum(isinstance(outcome, ValueError) for outcome in both) == 1
+        assert [str(outcome) for outcome in both if isinstance(outcome, RunTaken)] == [
+            f"run {paused.value.run_id} is being driven by somebody else\nwait for it to end, pause or die"
+        ]
     assert effects.log == ["ann:hello"]
 
 
@@ -231,7 +234,7 @@ async def test_a_call_that_waits_for_approval_is_not_in_doubt(sandbox: str, effe
         with pytest.raises(ApprovalRequired) as paused:
             await mode.run(SENT)
         run_id, [call] = paused.value.run_id, paused.value.pending
-        with pytest.raises(ValueError, match=r"does not fit; say Allow\(\), Deny\(reason\) or Edit\(args\)"):
+        with pytest.raises(InvalidSetting, match=r"does not fit\nsay Allow\(\), Deny\(reason\) or Edit\(args\)$"):
             await mode.resume(run_id, {call.call_id: settlement})
         assert effects.log == []
         assert (await mode.resume(run_id, {call.call_id: True})).output == "sent to ann"

@@ -52,8 +52,8 @@ def decide(journal: Journal, run: RunRow, decisions: Mapping[str, Decision], cal
     """
     try:
         journal.decide(run.run_id, decisions)
-    except ValueError as e:
-        raise InvalidSetting(str(e), hint=command(f"show {short(run)}", journal)) from e
+    except InvalidSetting as e:
+        raise InvalidSetting(e.message, hint=command(f"show {short(run)}", journal)) from e
     console, names = make_console(stderr=True), ArgumentNames(run.head.functions)
     for call in calls:
         mark, _, said = decision_words(decisions[call.call.call_id], "you")

@@ -136,7 +136,6 @@ async def _go_on(
     from hatchway.cli.prompt import Listener, Person, nobody, say_yes
     from hatchway.cli.resuming import Witness, go_on
     from hatchway.cli.terminal import find_terminal
-    from hatchway.core.errors import InvalidSetting
     from hatchway.mode.mode import CodeMode
 
     with ExitStack() as stack:
@@ -149,9 +148,4 @@ async def _go_on(
         person = nobody if terminal is None else Person(terminal, console)
         settle = None if terminal is None else Witness(terminal, console)
         async with nullcontext() if isinstance(where, str) else where, mode:
-            try:
-                await go_on(mode, run.run_id, known, say_yes if yes else person, settle)
-            except ValueError as e:
-                if isinstance(e, InvalidSetting):
-                    raise
-                raise InvalidSetting(str(e), hint=f"hatchway show {run.run_id[:8]}") from e
+            await go_on(mode, run.run_id, known, say_yes if yes else person, settle)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from hatchway.core.errors import InvalidSetting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,36 @@ class CallContext:
     """`time.monotonic()` value at which the call's timeout strikes; None without a timeout."""
     approved: bool = False
     """Whether somebody was asked about this very call and allowed it."""
+
+
+def pending_id(call_id: str | None, pending: Collection[str]) -> str:
+    """The id of the call an answer is for; it may be left out when exactly one is pending.
+
+    Raises:
+        InvalidSetting: No such call, or several and no `call_id`.
+    """
+    if call_id is None:
+        if len(pending) != 1:
+            raise InvalidSetting(f"{len(pending)} calls are pending: say which by call_id")
+        return next(iter(pending))
+    if call_id not in pending:
+        raise InvalidSetting(f"no pending call {call_id!r}", hint=f"pending are {', '.join(pending) or 'none'}")
+    return call_id
+
+
+def no_such_call(strangers: Iterable[str], pending: Collection[str], *, where: str = "") -> InvalidSetting:
+    """The error for a decision about calls that do not wait.
+
+    Args:
+        strangers: What was decided about.
+        pending: What waits.
+        where: What tells more of those that wait.
+    """
+    told = "decide about one of these" if pending else "resume without decisions: nothing waits for one"
+    return InvalidSetting(
+        f"{', '.join(strangers)}: no such pending call; pending are {', '.join(pending) or 'none'}",
+        hint=f"{told}; {where}" if where and pending else told,
+    )
 
 
 def as_signature(function: FunctionSignature | str) -> FunctionSignature:

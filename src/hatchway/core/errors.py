@@ -215,8 +215,9 @@ class UnknownRun(HatchwayError, KeyError):
 class RunTaken(HatchwayError):
     """Somebody else drives this run or has this session: another process, or another task of this one."""
 
-    def __init__(self, run_id: str, *, what: str = "run") -> None:
-        hint = f"wait for it to end, pause or die; follow it with `hatchway show -f {run_id}`"
+    def __init__(self, run_id: str, *, what: str = "run", is_journaled: bool = True) -> None:
+        follow = f"; follow it with `hatchway show -f {run_id}`" if is_journaled else ""
+        hint = f"wait for it to end, pause or die{follow}"
         super().__init__(
             f"{what} {run_id} is being driven by somebody else",
             hint=hint if what == "run" else "wait until it is closed, or open a new one",

@@ -82,7 +82,7 @@ class CodeExecution(ABC):
 
         Raises:
             ValueNotPortable: The value cannot cross; the call stays pending.
-            ValueError: No such pending call, or several and no `call_id`.
+            InvalidSetting: No such pending call, or several and no `call_id`.
         """
 
     @abstractmethod
@@ -93,7 +93,7 @@ class CodeExecution(ABC):
         exceptions keep theirs, any other class arrives as `ToolError` whose message begins with the class name.
 
         Raises:
-            ValueError: No such pending call, or several and no `call_id`.
+            InvalidSetting: No such pending call, or several and no `call_id`.
         """
 
     async def provide_answers(self, answers: Sequence[RecordedAnswer]) -> None:

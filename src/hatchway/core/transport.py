@@ -106,7 +106,7 @@ class CallbackTransport(ABC):
 
         Raises:
             ValueNotPortable: The value cannot cross; the call stays pending.
-            ValueError: No such pending call, or several and no `call_id`.
+            InvalidSetting: No such pending call, or several and no `call_id`.
             TransportError: The channel broke.
         """
 
@@ -115,7 +115,7 @@ class CallbackTransport(ABC):
         """Answer a call with an error, raised at the call inside the code.
 
         Raises:
-            ValueError: No such pending call, or several and no `call_id`.
+            InvalidSetting: No such pending call, or several and no `call_id`.
             TransportError: The channel broke.
         """
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hatchway.core.calls import FunctionCall, Waiting
+from hatchway.core.calls import FunctionCall, Waiting, pending_id
 from hatchway.core.errors import AnswerWithheld, CodeRuntimeError, SandboxCrashed, TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Usage
@@ -188,11 +188,7 @@ class HostedExecution(CodeExecution):
         return FunctionCall(call_id=call.call_id, function_name=tool.name if tool else call.tool, kwargs=named)
 
     def _pending(self, call_id: str | None) -> ProgrammaticCall:
-        if call_id is None and len(self._open) == 1:
-            return next(iter(self._open.values()))
-        if call_id is None or call_id not in self._open:
-            raise ValueError(f"no such pending call: {call_id}; pending are {', '.join(self._open) or 'none'}")
-        return self._open[call_id]
+        return self._open[pending_id(call_id, self._open)]
 
     def _give(self, call_id: str, content: str, *, is_error: bool = False) -> None:
         self._given[call_id] = Answered(call=self._open.pop(call_id), content=content, is_error=is_error)

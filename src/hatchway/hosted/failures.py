@@ -58,7 +58,7 @@ class Failure:
         return self.kind in ("busy", "unreachable") and attempt <= retries
 
     def misses(self, file_ids: Iterable[str]) -> set[str]:
-        """Those of the files the vendor says it does not have: the ones it names, or all where it speaks of files only."""
+        """Those of the files the vendor says it does not have: what it names, or all where it speaks of files only."""
         if self.kind not in ("setting", "gone") or not (self.status in (404, 410) or _MISSING.search(self.message)):
             return set()
         every = set(file_ids)
@@ -77,7 +77,9 @@ class Failure:
         said = f"{provider}: {f'HTTP {self.status}: ' if self.status else ''}{self.message}{where}"
         match self.kind:
             case "setting":
-                return InvalidSetting(said, hint=_SETTINGS.get(self.status or 0, "change the request as the vendor says"))
+                return InvalidSetting(
+                    said, hint=_SETTINGS.get(self.status or 0, "change the request as the vendor says")
+                )
             case "refused":
                 return SandboxUnavailable(said, hint=f"check the {provider} API key and what it may do")
             case "gone":

@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -35,7 +36,7 @@ class HostMount:
     """Files of this machine for the code at a vendor. They are uploaded; the vendor decides where they lie.
 
     Raises:
-        InvalidSetting: The path is absolute or leaves its root, or the cap is none.
+        InvalidSetting: The path is absolute or leaves its root, or a glob or the cap is none.
     """
 
     host_path: str
@@ -43,7 +44,7 @@ class HostMount:
     mount_path: VfsPath | None = None
     """What the model is told it stands for; no vendor lets us choose the place."""
     include_glob: tuple[str, ...] = ()
-    """Files that match one of these; none takes all."""
+    """Files that match one of these (`*`, `?`, `[ab]`, `**` over folders); none takes all."""
     exclude_glob: tuple[str, ...] = ()
     """Files that match one of these are left out."""
     max_bytes: int | None = None
@@ -65,6 +66,8 @@ class HostMount:
         object.__setattr__(self, "mount_path", _vfs_path(self.mount_path))
         for name in ("include_glob", "exclude_glob"):
             object.__setattr__(self, name, texts(name, getattr(self, name)))
+            for glob in getattr(self, name):
+                _pattern(glob)
 
 
 def as_mount(given: Any) -> HostMount:
@@ -214,10 +217,40 @@ def _is_wanted(path: Path, start: Path, mount: HostMount) -> bool:
 
 
 def _matches(relative: str, glob: str) -> bool:
-    """`*` within a name, `**` over folders; a glob without `/` matches the name in any folder."""
+    """`*` and `?` within a name, `[ab]` one letter, `**` over folders; a glob without `/` matches in any folder."""
     text = relative if "/" in glob else relative.rpartition("/")[2]
-    pattern = re.escape(glob).replace(r"\*\*/", "(?:.*/)?").replace(r"\*\*", ".*")
-    return re.fullmatch(pattern.replace(r"\*", "[^/]*").replace(r"\?", "[^/]"), text, re.S) is not None
+    return _pattern(glob).fullmatch(text) is not None
+
+
+_GLOB = re.compile(r"(\*\*/)|(\*\*)|(\*)|(\?)|\[(!?)(\]?[^\]/]*)\]")
+"""What stands for more than itself in a glob."""
+
+
+@cache
+def _pattern(glob: str) -> re.Pattern[str]:
+    """A glob as a regular expression.
+
+    Raises:
+        InvalidSetting: It cannot be one.
+    """
+    written, end = "", 0
+    for part in _GLOB.finditer(glob):
+        written += re.escape(glob[end : part.start()]) + _written(part)
+        end = part.end()
+    try:
+        return re.compile(written + re.escape(glob[end:]), re.S)
+    except re.error as e:
+        raise InvalidSetting(f"{glob!r} is no glob: {e}", hint='such as "*.py", "[a-c]?.csv" or "data/**"') from None
+
+
+def _written(part: re.Match[str]) -> str:
+    folders, everything, name, letter, is_not, letters = part.groups()
+    if letters:
+        kept = re.sub(r"[\\\[\]^&~|]", r"\\\g<0>", letters)  # `-` between two letters is a range, as in a shell
+        return f"[^/{kept}]" if is_not else f"[{kept}]"
+    if folders or everything:
+        return "(?:.*/)?" if folders else ".*"
+    return "[^/]*" if name else "[^/]" if letter else re.escape(part.group())
 
 
 def _name(path: Path, start: Path, mount: HostMount) -> str:

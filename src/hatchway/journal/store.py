@@ -9,6 +9,7 @@ from os import PathLike, environ, fspath
 from pathlib import Path
 from typing import Any, Self
 
+from hatchway.core.calls import no_such_call
 from hatchway.core.decisions import Decision
 from hatchway.core.errors import InvalidSetting, RunTaken
 from hatchway.core.signing import load_key
@@ -85,14 +86,14 @@ class Journal(StoredRuns):
 
         Raises:
             UnknownRun: No such run.
-            ValueError: A call that is not pending.
+            InvalidSetting: A call that is not pending.
             RunTaken: Somebody drives the run just now.
         """
         book = self.take(run_id)
         try:
             waiting = [call.call.call_id for call in self.history(run_id).pending]
             if strangers := [call_id for call_id in decisions if call_id not in waiting]:
-                raise ValueError(f"{', '.join(strangers)}: no such pending call; pending are {', '.join(waiting)}")
+                raise no_such_call(strangers, waiting, where=f"`hatchway show {run_id[:8]}` tells what they are")
             for call_id, decision in decisions.items():
                 book.decided(call_id, decision, by)
             book.sync()

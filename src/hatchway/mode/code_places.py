@@ -50,10 +50,8 @@ def check_settings(what: str, settings: Iterable[str], known: Iterable[str]) -> 
     """
     words = sorted(known)
     if unknown := sorted(set(settings) - set(words)):
-        raise InvalidSetting(
-            f"{what} takes no {', '.join(unknown)}",
-            hint=f"it takes {', '.join(words)}" if words else "leave it out; a sandbox of ours, such as 'jail', takes more",
-        )
+        hint = f"it takes {', '.join(words)}" if words else "leave it out; a sandbox of ours, as 'jail', takes more"
+        raise InvalidSetting(f"{what} takes no {', '.join(unknown)}", hint=hint)
 
 
 def code_tool(

@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from hatchway.core.calls import FunctionCall
+from hatchway.core.calls import FunctionCall, no_such_call
 from hatchway.core.decisions import ApproveCallback, Decision, NotRun, Ran, Settlement
-from hatchway.core.errors import ApprovalRequired
+from hatchway.core.errors import ApprovalRequired, InvalidSetting, RunTaken
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
@@ -204,10 +204,12 @@ def _tier(sandbox: CodeSandbox) -> str:
 
 def _check_pending(record: RunRecord, decisions: Mapping[str, Settlement]) -> None:
     if record.state == "running":
-        raise ValueError(f"run {record.run_id} is running: it can be resumed once at a time")
+        raise RunTaken(record.run_id, is_journaled=False)
     pending = [call.call_id for call in record.pending]
     if strangers := [call_id for call_id in decisions if call_id not in pending]:
-        raise ValueError(f"{', '.join(strangers)}: no such pending call; pending are {', '.join(pending)}")
+        raise no_such_call(strangers, pending)
     for call_id, settlement in decisions.items():
         if isinstance(settlement, Ran | NotRun):  # nothing is in doubt where nothing was journaled
-            raise ValueError(f"{call_id}: {settlement!r:.80} does not fit; say Allow(), Deny(reason) or Edit(args)")
+            raise InvalidSetting(
+                f"{call_id}: {settlement!r:.80} does not fit", hint="say Allow(), Deny(reason) or Edit(args)"
+            )

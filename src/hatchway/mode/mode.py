@@ -187,8 +187,8 @@ class CodeMode:
             ApprovalRequired: Calls are still undecided.
             InDoubt: A crash left calls of which nobody knows whether they ran: settle them with `Ran` or `NotRun`.
             UnknownRun: No such run.
-            RunTaken: Somebody else drives it.
-            ValueError: A decision for a call that is not pending, or the run is being resumed already.
+            RunTaken: Somebody else drives it, or it is being resumed already.
+            InvalidSetting: A decision for a call that is not pending, or one that does not fit it.
             CheckpointRefused: The paused execution cannot be restored. The code is not run again.
             CodeExecutionError: The code failed.
         """

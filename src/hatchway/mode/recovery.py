@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hatchway.core.calls import no_such_call
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement
-from hatchway.core.errors import ApprovalRequired, CheckpointRefused, InDoubt, ToolError
+from hatchway.core.errors import ApprovalRequired, CheckpointRefused, InDoubt, InvalidSetting, ToolError
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, told_error
 from hatchway.journal.entries import RunHead
 from hatchway.journal.history import History, JournaledCall
@@ -62,11 +63,11 @@ def settled(run_id: str, history: History, given: Mapping[str, Settlement]) -> d
     """What becomes of the open calls of a run: what is given now, what was decided before, what goes by itself.
 
     Raises:
-        ValueError: A decision for a call that is not open, or of a kind that does not fit it.
+        InvalidSetting: A decision for a call that is not open, or of a kind that does not fit it.
         InDoubt: Calls are in doubt, and nothing says whether they ran.
         ApprovalRequired: The run waits for people, and nothing of it was decided.
     """
-    _check(history, given)
+    _check(run_id, history, given)
     found: dict[str, Settlement] = {}
     for call in history.pending:
         if call.expires_at is not None and call.expires_at < time.time():
@@ -89,17 +90,17 @@ def _open(history: History) -> int:
     return sum(1 for call in history.calls.values() if call.state in ("pending", "started"))
 
 
-def _check(history: History, given: Mapping[str, Settlement]) -> None:
+def _check(run_id: str, history: History, given: Mapping[str, Settlement]) -> None:
     waiting = [call.call.call_id for call in history.pending]
     doubtful = [call.call.call_id for call in history.in_doubt]
     for call_id, settlement in given.items():
         is_about_doubt = isinstance(settlement, Ran | NotRun)
         if call_id not in waiting and call_id not in doubtful:
-            open_calls = ", ".join([*waiting, *doubtful]) or "none"
-            raise ValueError(f"{call_id}: no such pending call; pending are {open_calls}")
+            where = f"`hatchway show {run_id[:8]}` tells what they are"
+            raise no_such_call([call_id], [*waiting, *doubtful], where=where)
         if is_about_doubt != (call_id in doubtful):
             fits = "Ran(value) or NotRun()" if call_id in doubtful else "Allow(), Deny(reason) or Edit(args)"
-            raise ValueError(f"{call_id}: {settlement!r} does not fit; say {fits}")
+            raise InvalidSetting(f"{call_id}: {settlement!r:.80} does not fit", hint=f"say {fits}")
 
 
 def held_calls(history: History, passage: Passage, came: Mapping[str, Any]) -> dict[str, Held]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hatchway.core.calls import FunctionCall, as_signature
+from hatchway.core.calls import FunctionCall, as_signature, pending_id
 from hatchway.core.errors import HatchwayError, ToolError, TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer
@@ -112,13 +112,7 @@ class CallingExecution(RecordedExecution):
 
     def _pending_id(self, call_id: str | None) -> str:
         known = {} if self._is_told else self._pending
-        if call_id is None:
-            if len(known) != 1:
-                raise ValueError(f"{len(known)} calls are pending: say which by call_id")
-            return next(iter(known))
-        if call_id not in known:
-            raise ValueError(f"no pending call {call_id!r}")
-        return call_id
+        return pending_id(call_id, known)
 
     def _go_on(self, call_id: str) -> None:
         """The call is answered, so the code does not wait any more."""

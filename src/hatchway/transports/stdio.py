@@ -11,7 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from hatchway.core.calls import as_signature
+from hatchway.core.calls import as_signature, pending_id
 from hatchway.core.errors import TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.sandbox import Functions
@@ -133,13 +133,7 @@ class StdinStdoutTransport(GuestLink, CallbackTransport):
 
     def _pending_id(self, call_id: str | None) -> str:
         pending = self.transcript.pending
-        if call_id is None:
-            if len(pending) != 1:
-                raise ValueError(f"{len(pending)} calls are pending: say which by call_id")
-            return next(iter(pending))
-        if call_id not in pending:
-            raise ValueError(f"no pending call {call_id!r}")
-        return call_id
+        return pending_id(call_id, pending)
 
 
 def _two_pipes() -> tuple[tuple[int, int], tuple[int, int]]:

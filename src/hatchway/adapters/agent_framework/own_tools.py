@@ -1,4 +1,4 @@
-"""Own tools: what `hatchway.tool` makes, as a tool of the framework. What it says of itself holds for the code's calls."""
+"""Own tools: what `hatchway.tool` makes, as a tool of the framework. What it says of itself holds here too."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from agent_framework import AgentSession, Content
 from hatchway.adapters.agent_framework.nested import CALL_TOOL
 from hatchway.adapters.pause_tokens import Pause, Stop, read_token, token_of, waiting_in
 from hatchway.adapters.written_decisions import all_read, written
-from hatchway.core.calls import FunctionCall
+from hatchway.core.calls import FunctionCall, no_such_call
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement, as_settlement
-from hatchway.core.errors import InDoubt
+from hatchway.core.errors import InDoubt, InvalidSetting
 from hatchway.core.plain_json import jsonable
 
 Answer = bool | Settlement
@@ -76,13 +76,15 @@ class Pauses:
         """Write down the answer to each call of a request; gives the response to hand to the next run.
 
         Raises:
-            KeyError: No action waits for this, or an answer is for a call that does not.
+            InvalidSetting: No action waits for this, or an answer is for a call that does not.
         """
-        told: dict[str, Any] = request.additional_properties[KEY]
+        told: dict[str, Any] | None = request.additional_properties.get(KEY)
+        if told is None:
+            raise InvalidSetting("this request is of no paused action", hint="decide(request) takes one of ours")
         known = [str(call["call_id"]) for call in told["calls"]]
         each = answers if isinstance(answers, Mapping) else dict.fromkeys(known, answers)
         if strangers := set(each) - set(known):
-            raise KeyError(f"no such call waits: {', '.join(sorted(strangers))}")
+            raise no_such_call(sorted(strangers), known)
         unsaid = Deny("nobody approved it")
         decisions = {k: written(as_settlement(each[k]) if k in each else unsaid) for k in known}
         entry = self._entries(session).get(str(request.id), {})

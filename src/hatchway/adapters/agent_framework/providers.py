@@ -139,7 +139,7 @@ class _Provider(ContextProvider):
             session: The session of the run.
 
         Raises:
-            KeyError: No such action or call waits.
+            InvalidSetting: No such action or call waits.
         """
         return self._pauses.decide(request, answers, session)
 

@@ -43,6 +43,7 @@ from hatchway.core.errors import (
     CodeTimeoutError,
     HatchwayError,
     InDoubt,
+    InvalidSetting,
     SandboxCrashed,
     ToolError,
 )
@@ -166,7 +167,7 @@ class McpFace:
         try:
             async with self._hearing.heard_by(self._telling(context)):
                 result = await self._mode.resume(run_id, decisions)
-        except ValueError as e:
+        except InvalidSetting as e:
             return answers.text(str(e), is_error=True)
         except (CodeExecutionError, CheckpointRefused) as e:
             await self._ended(run_id, is_lost=isinstance(e, CodeTimeoutError | CodeLimitError))

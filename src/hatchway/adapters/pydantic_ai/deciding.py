@@ -15,6 +15,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 
 from hatchway.adapters.pause_tokens import Pause, Stop, nonce_of, read_token, token_of, waiting_in
 from hatchway.adapters.written_decisions import all_read, written
+from hatchway.core.calls import no_such_call
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement, as_settlement
 from hatchway.core.errors import InDoubt
 from hatchway.core.plain_json import jsonable
@@ -123,7 +124,7 @@ def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answ
             call, for all in it. What has no answer is denied.
 
     Raises:
-        KeyError: An answer for something that does not wait.
+        InvalidSetting: An answer for something that does not wait.
     """
     results = DeferredToolResults()
     known: set[str] = set()
@@ -140,7 +141,7 @@ def decided(requests: DeferredToolRequests, answers: Mapping[str, Answer] | Answ
         results.approvals[part.tool_call_id] = ToolApproved()  # of the code, which goes on and learns of each call
         results.metadata[part.tool_call_id] = {**metadata, "code_mode": {**told, "decisions": each}}
     if isinstance(answers, Mapping) and (strangers := set(answers) - known):
-        raise KeyError(f"no such call waits: {', '.join(sorted(strangers))}")
+        raise no_such_call(sorted(strangers), sorted(known))
     return results
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, cast
 
 from hatchway.hosted.anthropic.reading import CALLS, RESULTS, code_uses, read_result

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, cast
 
 from hatchway.core import codec
-from hatchway.core.calls import FunctionCall, Waiting
+from hatchway.core.calls import FunctionCall, Waiting, pending_id
 from hatchway.core.errors import (
     CodeExecutionError,
     CodeRuntimeError,
@@ -165,10 +165,7 @@ class HyperlightExecution(CodeExecution):
             self._clock.stand()
 
     def _find(self, call_id: str | None) -> FunctionCall:
-        known = [*self._pending] if call_id is None else [call_id]
-        if len(known) != 1 or known[0] not in self._pending:
-            raise ValueError(f"no pending call {call_id!r}; pending are {', '.join(self._pending) or 'none'}")
-        return self._pending[known[0]]
+        return self._pending[pending_id(call_id, self._pending)]
 
     def _answer(self, call: FunctionCall, message: dict[str, Any]) -> None:
         del self._pending[call.call_id]

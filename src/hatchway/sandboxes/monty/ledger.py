@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pydantic_monty as pm
 
-from hatchway.core.calls import FunctionCall, Waiting
+from hatchway.core.calls import FunctionCall, Waiting, pending_id
 from hatchway.core.errors import CodeRuntimeError, HatchwayError
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.monty.failures import over
@@ -90,15 +90,9 @@ class Ledger:
         """The pending call of this id, or the only one.
 
         Raises:
-            ValueError: There is no such call, or there are several and no id.
+            InvalidSetting: There is no such call, or there are several and no id.
         """
-        if call_id is None:
-            if len(self.pending) != 1:
-                raise ValueError(f"{len(self.pending)} calls are pending: say which by call_id")
-            return next(iter(self.pending.values()))
-        if call_id not in self.pending:
-            raise ValueError(f"no pending call {call_id!r}")
-        return self.pending[call_id]
+        return self.pending[pending_id(call_id, self.pending)]
 
     def settle(self, call: FunctionCall) -> None:
         """The call is answered."""

@@ -7,6 +7,7 @@ import contextlib
 from collections import deque
 from dataclasses import dataclass
 
+from hatchway.core.calls import pending_id
 from hatchway.transports.http.connection import Reply
 from hatchway.transports.http.head import Refused
 
@@ -70,15 +71,9 @@ class Calls:
         """The id meant by an answer.
 
         Raises:
-            ValueError: No such pending call, or several and no `call_id`.
+            InvalidSetting: No such pending call, or several and no `call_id`.
         """
-        if call_id is None:
-            if len(self._pending) != 1:
-                raise ValueError(f"{len(self._pending)} calls are pending: say which by call_id")
-            return next(iter(self._pending))
-        if call_id not in self._pending:
-            raise ValueError(f"no pending call {call_id!r}")
-        return call_id
+        return pending_id(call_id, self._pending)
 
     def answer(self, call_id: str, reply: Reply) -> None:
         """Answer a pending call; whoever asks for it, now or later, gets this."""
