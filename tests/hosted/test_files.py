@@ -56,7 +56,7 @@ def test_globs(root: Path) -> None:
     assert names(root, include_glob=("[!ab].py",)) == ["app/__pycache__/c.py", "app/deep/d.py"]
     assert names(root, include_glob=("deep/[a-d].py", "**/[e-f].txt")) == ["app/deep/d.py", "app/deep/er/e.txt"]
     with pytest.raises(InvalidSetting, match=r"^'\[z-a\]' is no glob: bad character range"):
-        HostMount(host_path="app", include_glob="[z-a]")
+        HostMount(host_path="app", include_glob=("[z-a]",))
     mounted = names(root, mount_path=VfsPath(("workspace", "x")), include_glob=("a.py",))
     assert mounted == ["workspace/x/a.py"]
     assert names(root, host_path="app/a.py") == ["app/a.py"]

@@ -1,14 +1,18 @@
 """Spans: one per action, one per call beneath it, named by the GenAI conventions."""
 
+from typing import Any
+
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from hatchway import CodeMode, CodeRuntimeError
-from hatchway.hosted import OpenAIAdapter, code_tool
-from hatchway.testing import ScriptedVendor
+from hatchway.core.errors import SandboxUnavailable
+from hatchway.hosted import AnthropicAdapter, GeminiAdapter, OpenAIAdapter, code_tool
+from hatchway.testing import ScriptedVendor, VendorReply
 
 pytestmark = pytest.mark.anyio
+ADAPTERS: dict[str, Any] = {"openai": OpenAIAdapter, "anthropic": AnthropicAdapter, "gemini": GeminiAdapter}
 
 
 def add(a: int, b: int) -> int:
@@ -63,6 +67,22 @@ async def test_a_request_to_a_vendor_is_noted_in_its_span(spans: InMemorySpanExp
     known = {name: action.attributes.get(name) for name in action.attributes}
     assert known["gen_ai.provider.name"] == known["hatchway.sandbox"] == "openai"
     assert known["hatchway.vendor.request.id"] == "req_1"
-    assert (known["gen_ai.response.model"], known["gen_ai.usage.output_tokens"]) == ("real", 6)
+    assert (known["gen_ai.request.model"], known["gen_ai.response.model"]) == ("m", "real")
+    assert (known["gen_ai.usage.input_tokens"], known["gen_ai.usage.output_tokens"]) == (10, 12)  # of both requests
     assert (known["hatchway.container.id"], known["hatchway.container.memory_limit"]) == ("cntr_1", "4g")
     assert "gen_ai.request.max_tokens" not in known
+
+
+@pytest.mark.parametrize("provider", list(ADAPTERS))
+async def test_a_vendor_that_refuses_is_noted_in_the_span(spans: InMemorySpanExporter, provider: Any) -> None:
+    headers = {"x-request-id": "req_9", "request-id": "req_9"}
+    vendor = ScriptedVendor(provider, [VendorReply(status=401, body={"error": {"message": "no"}}, headers=headers)])
+    async with ADAPTERS[provider]("m", client=vendor.client(), tools=[code_tool(provider)]) as adapter:
+        with pytest.raises(SandboxUnavailable):
+            await adapter.run("a secret")
+    (span,) = [each for each in spans.get_finished_spans() if each.name == "execute_tool execute_code"]
+    assert span.attributes is not None
+    known = dict(span.attributes)
+    assert (known["gen_ai.provider.name"], known["gen_ai.request.model"]) == (provider, "m")
+    assert (known["hatchway.vendor.request.id"], known["error.type"]) == ("req_9", "SandboxUnavailable")
+    assert "secret" not in span.to_json()

@@ -61,6 +61,7 @@ class Exchange:
         """
         left = self._left()
         began = time.monotonic()
+        self._teller.asking()
         try:
             async with asyncio.timeout(left):
                 if self.prompt is not None:
@@ -118,6 +119,7 @@ class Exchange:
                 elif failure.kind == "gone" and not self._has_recovered:
                     await self._recover(failure)
                 else:
+                    self._teller.failed(failure.request_id)
                     raise failure.error(self._adapter.provider) from e
                 attempt += 1
                 continue

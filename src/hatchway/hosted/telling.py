@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -34,6 +35,7 @@ class Teller:
         self._begun: set[str] = set()
         self._out, self._err = OutputBuffer(output_bytes), OutputBuffer(output_bytes)
         self._shown = 0
+        self._used: Counter[str] = Counter()
 
     @property
     def stdout(self) -> str:
@@ -99,15 +101,25 @@ class Teller:
         """A call that does not come to the gate."""
         self.publish(CallFailed(why, call_id=call.call_id, tool_name=call.tool))
 
+    def asking(self) -> None:
+        """A request is about to be made: who is asked is in the span of the run also where nobody answers."""
+        adapter = self._turn.adapter
+        annotate({"gen_ai.provider.name": adapter.provider, "gen_ai.request.model": adapter.model})
+
+    def failed(self, request_id: str | None) -> None:
+        """A request was refused for good; by its id the vendor knows it."""
+        annotate({"hatchway.vendor.request.id": request_id})
+
     def requested(self, telemetry: Telemetry) -> None:
-        """A request came back: told, and noted in the span of the run."""
+        """A request came back: told, and noted in the span of the run with the tokens of all its requests."""
+        for name in ("input_tokens", "output_tokens"):
+            self._used[name] += getattr(telemetry, name) or 0
         annotate(
             {
-                "gen_ai.provider.name": telemetry.provider,
                 "gen_ai.response.model": telemetry.model,
                 "gen_ai.response.id": telemetry.response_id,
-                "gen_ai.usage.input_tokens": telemetry.input_tokens,
-                "gen_ai.usage.output_tokens": telemetry.output_tokens,
+                "gen_ai.usage.input_tokens": self._used["input_tokens"] or None,
+                "gen_ai.usage.output_tokens": self._used["output_tokens"] or None,
                 "gen_ai.request.max_tokens": telemetry.max_output_tokens,
                 "hatchway.vendor.request.id": telemetry.request_id,
                 "hatchway.container.id": telemetry.container_id,
