@@ -161,6 +161,7 @@ class Exchange:
         self._has_resupplied = True
         session = self._turn.session
         self._adapter.uploads.forget(missed)
+        session.forget(missed)
         session.history = self._vendor.without_files(session.history, missed)
         self.new = self._vendor.without_files(self.new, missed)
         if files := await self._files(is_again=True):

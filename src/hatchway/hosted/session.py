@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ class HostedSession(CodeSession):
     container: ContainerRef | None = None
     placed: dict[str, str] = field(default_factory=dict[str, str])
     """Where the uploaded files of this session lie in its container, by the name the model knows."""
+    brought: dict[str, str] = field(default_factory=dict[str, str])
+    """Ids at the vendor of all files this session was given, by name: a container after this one has them again."""
     here: dict[str, ExecFile] = field(default_factory=dict[str, ExecFile])
     """Files for code that runs here, by name; they are not part of `state`."""
     is_supplied: bool = False
@@ -49,6 +51,10 @@ class HostedSession(CodeSession):
         """Ask the vendor's model; what was said before and what its code left is there."""
         return await self.sandbox.begin(self, code, functions, inputs=inputs, limits=limits, on_output=on_output)
 
+    def forget(self, file_ids: Set[str]) -> None:
+        """The vendor has these files no more."""
+        self.brought = {name: file_id for name, file_id in self.brought.items() if file_id not in file_ids}
+
     def state(self) -> dict[str, Any]:
         """The session as JSON."""
         container = self.container
@@ -58,6 +64,7 @@ class HostedSession(CodeSession):
                 "id": container.id, "expires_at": container.expires_at, "memory_limit": container.memory_limit,
             },
             "placed": self.placed,
+            "brought": self.brought,
             "is_supplied": self.is_supplied,
             "lost": sorted(self.lost),
         }  # fmt: skip
@@ -67,5 +74,6 @@ class HostedSession(CodeSession):
         self.history = list(state["history"])
         self.container = ContainerRef(**state["container"]) if state["container"] else None
         self.placed = dict(state["placed"])
+        self.brought = dict(state.get("brought", {}))
         self.is_supplied = state["is_supplied"]
         self.lost = set(state["lost"])

@@ -21,6 +21,7 @@ from hatchway.hosted.mounts import FileRules, LocalFile, as_mount, collect
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.session import HostedSession
 from hatchway.hosted.vendor import Vendor
+from hatchway.trace.text import neutral
 
 TIDY_SECONDS = 10.0
 """What cleaning up after a failure may take."""
@@ -65,10 +66,11 @@ class Uploads:
             return []
         given, is_first = _given(turn.files, self._vendor.takes), is_again or not turn.session.is_supplied
         mounts = self._vendor.mounts(tool) if is_first else ()
-        if not mounts and not given and not (is_first and self._vendor.attached(tool)):
+        before = turn.session.brought if is_again else {}
+        if not mounts and not given and not before and not (is_first and self._vendor.attached(tool)):
             return []
         files = [*await asyncio.to_thread(collect, mounts, self._roots, self._vendor.takes), *given]
-        said = await self._supplied(tool, turn, files)
+        said = await self._supplied(tool, turn, files, before)
         turn.session.is_supplied = True
         return said
 
@@ -119,17 +121,25 @@ class Uploads:
                 turn.event_bus.publish(replace(event, run_id=turn.run_id))
         return uploaded
 
-    async def _supplied(self, tool: AnyTool, turn: Turn, files: Sequence[LocalFile]) -> list[Item]:
-        """Uploaded and placed; once more where the vendor does not have a file any more that it had."""
-        uploaded = await self._uploaded(files, turn)
+    async def _supplied(
+        self, tool: AnyTool, turn: Turn, files: Sequence[LocalFile], before: Mapping[str, str]
+    ) -> list[Item]:
+        """Uploaded and placed with those of `before`; once more where the vendor does not have a file any more."""
+        session = turn.session
+        uploaded = {**before, **await self._uploaded(files, turn)}
         try:
-            return await self._place(tool, turn, uploaded)
+            said = await self._place(tool, turn, uploaded)
         except InvalidSetting as e:
             missed = self._missed(e, uploaded)
             if not missed:
                 raise
             self.forget(missed)
-        return await self._place(tool, turn, await self._uploaded(files, turn))
+            session.forget(missed)
+            left = {name: file_id for name, file_id in before.items() if file_id not in missed}
+            uploaded = {**left, **await self._uploaded(files, turn)}
+            said = await self._place(tool, turn, uploaded)
+        session.brought |= uploaded
+        return said
 
     async def _place(self, tool: AnyTool, turn: Turn, uploaded: Mapping[str, str]) -> list[Item]:
         session, fixed = turn.session, self._vendor.fixed_container(tool)
@@ -227,8 +237,13 @@ def told_places(instructions: str, session: HostedSession) -> str:
     """What the model is told first, and where its files lie."""
     if not session.placed:
         return instructions
-    lines = "\n".join(f"- {name}: {path}" for name, path in sorted(session.placed.items()))
+    lines = "\n".join(f"- {_in_a_line(name)}: {_in_a_line(path)}" for name, path in sorted(session.placed.items()))
     return f"{instructions}\n\nFiles for your code, by their name and where they really lie:\n{lines}".lstrip()
+
+
+def _in_a_line(text: str) -> str:
+    """A name of a file cannot go on as an instruction."""
+    return neutral(text).replace("\n", "\\n")
 
 
 def _given(files: Iterable[ExecFile], rules: FileRules) -> list[LocalFile]:

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from hatchway.core.errors import InvalidSetting, MissingExtra
-from hatchway.core.events import CodeExecutionOutput
+from hatchway.core.events import CodeExecutionOutput, RunFailed
 from hatchway.hosted.code import Provider
 from hatchway.hosted.reply import HostedReply
 
@@ -26,6 +26,8 @@ async def asked(adapter: HostedAdapter, prompt: str = "go", *, streams: bool, **
         async for event in events:
             if isinstance(event, CodeExecutionOutput) and isinstance(event.result, HostedReply):
                 return event.result
+            if isinstance(event, RunFailed):
+                raise event.error
     raise AssertionError("a stream that ends well has a reply")
 
 
