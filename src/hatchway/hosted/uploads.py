@@ -80,14 +80,15 @@ class Uploads:
         Raises:
             SandboxUnavailable, TransportError: It cannot be asked; what is left is deleted by the next call.
         """
-        files, containers = list(self._known.items()), list(self._made)
-        for digest, file_id in files:
-            await self._deleted(lambda file_id=file_id: self._vendor.discard(file_id))
-            self._known.pop(digest, None)
-        for container_id in containers:
-            await self._deleted(lambda container_id=container_id: self._vendor.unmade(container_id))
-            self._made.discard(container_id)
-        return len(files) + len(containers)
+        async with self._one_at_a_time:
+            files, containers = list(self._known.items()), list(self._made)
+            for digest, file_id in files:
+                await self._deleted(lambda file_id=file_id: self._vendor.discard(file_id))
+                self._known.pop(digest, None)
+            for container_id in containers:
+                await self._deleted(lambda container_id=container_id: self._vendor.unmade(container_id))
+                self._made.discard(container_id)
+            return len(files) + len(containers)
 
     def forget(self, file_ids: Set[str]) -> None:
         """The vendor has these no more: what was in them is uploaded anew when it is wanted."""
