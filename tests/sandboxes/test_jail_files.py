@@ -6,6 +6,7 @@ import os
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,17 @@ async def test_quotas(
             await run(jail, code, limits=limits)
     assert message in over.value.message or over.value.message.startswith("the files in /output have more than")
     assert over.value.limit == limit
+
+
+async def test_no_folder_is_left_when_files_cannot_be_shown(
+    make_jail: MakeJail, folder: Path, workspace: Path, tier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "temporary"))
+    async with make_jail(workspace_root=workspace, file_mounts=[(workspace / "a.txt", "sub/x.csv")]) as jail:
+        with pytest.raises(InvalidSetting, match="cannot mount") if tier == "landlock" else nullcontext():
+            await run(jail, "1")
+    assert list((folder / "temporary").iterdir()) == []
 
 
 async def test_a_large_workspace_is_not_walked(make_jail: MakeJail, folder: Path) -> None:

@@ -30,6 +30,7 @@ from hatchway.sandboxes.jail.landlock_checks import (
 )
 from hatchway.sandboxes.jail.launch import INSIDE, Launch, quota_order
 from hatchway.sandboxes.process.guest import SupervisedProcess
+from hatchway.sandboxes.process.inside.scratch import remove_tree
 from hatchway.sandboxes.process.python import Python
 from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.sandboxes.quota import Quota
@@ -64,9 +65,8 @@ class LandlockedProcess(SupervisedProcess):
 
     async def begin(self, launch: Launch) -> None:
         """Ask for the process, sealed to its quota, in a folder made for it."""
-        cwd = made_folder()
+        cwd = made_folder(launch)
         if launch.has_files:
-            show_files(launch, Path(cwd))
             self.keep_output(f"{cwd}/output")
         given = {"HOME": cwd, "TMPDIR": cwd, "LANG": "C.UTF-8", "PATH": "", **launch.environment}
         await self.start(cwd, given, quota=quota_order(self.quota), keeps_folder=launch.has_files)
@@ -152,12 +152,20 @@ async def landlocked_spawner(launch: Launch) -> Spawner:
     return await started(lambda: Spawner(python), Spawner.close)
 
 
-def made_folder() -> str:
-    """A new folder for a guest, by its real path: that is how the guest itself calls it."""
-    return os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
+def made_folder(launch: Launch) -> str:
+    """A new folder for a guest, by its real path: that is how the guest itself calls it.
 
+    Where files are granted they are linked from `input/`, and there is an `output/`.
 
-def show_files(launch: Launch, folder: Path) -> None:
-    """Link what is granted from `input/`, and make `output/`."""
-    (folder / "output").mkdir()
-    show_input(folder, launch.workspace, launch.mounts, link, "the landlock tier")
+    Raises:
+        InvalidSetting: Something granted is gone, or cannot be shown; no folder is left then.
+    """
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
+    if launch.has_files:
+        try:
+            os.mkdir(f"{folder}/output")
+            show_input(Path(folder), launch.workspace, launch.mounts, link, "the landlock tier")
+        except BaseException:
+            remove_tree(folder)
+            raise
+    return folder

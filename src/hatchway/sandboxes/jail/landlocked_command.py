@@ -6,14 +6,13 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.disk_watch import DiskWatch
-from hatchway.sandboxes.jail.landlock import landlocked_spawner, made_folder, show_files
+from hatchway.sandboxes.jail.landlock import landlocked_spawner, made_folder
 from hatchway.sandboxes.jail.launch import Launch, quota_order
 from hatchway.sandboxes.jail.sealed_command import not_started, rlimits
 from hatchway.sandboxes.process.spawner import Spawner
@@ -84,9 +83,7 @@ class CommandSpawner:
         told, theirs = os.pipe()
         try:
             command = LandlockedCommand(self._spawner, [fds[0], theirs, *fds[1:]], quota)
-            cwd = made_folder()
-            if self._launch.has_files:
-                show_files(self._launch, Path(cwd))
+            cwd = made_folder(self._launch)
             more: dict[str, Any] = {
                 "argv": list(argv),
                 "has_tty": has_tty,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,9 +11,9 @@ import pydantic_monty as pm
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile
+from hatchway.sandboxes.held_folder import HeldFolder
 from hatchway.sandboxes.monty.failures import NO_SPACE
 from hatchway.sandboxes.output_folder import OutputFolder
-from hatchway.sandboxes.process.inside.scratch import remove_tree
 
 PLACE = "/output"
 _MAKING = ("open", "Path.write_text", "Path.write_bytes", "Path.append_text", "Path.append_bytes", "Path.mkdir")
@@ -35,10 +33,11 @@ class MontyOutput:
     def __init__(self, on_close: Callable[[MontyOutput, asyncio.Future[None]], None]) -> None:
         self._on_close = on_close
         try:
-            self._folder = tempfile.mkdtemp(prefix="hatchway-")
-            self._output = OutputFolder(os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY))
+            self._held = HeldFolder("output")
+            self._output = OutputFolder(self._held.opened())
         except OSError as e:
             raise SandboxUnavailable(f"no folder for {PLACE} can be made: {e}", hint="see `df` and TMPDIR") from None
+        self._folder = self._held.path
         self._mounts: list[pm.MountDir] = []
         self._made = 0
 
@@ -82,7 +81,7 @@ class MontyOutput:
             self._mounts.pop().close()
         if self._output.fd >= 0:
             self._output.close()
-            self._on_close(self, asyncio.get_running_loop().run_in_executor(None, remove_tree, self._folder))
+            self._on_close(self, asyncio.get_running_loop().run_in_executor(None, self._held.remove))
 
     def _files(self) -> list[Path]:
         """Monty makes no links, and nobody else writes here."""

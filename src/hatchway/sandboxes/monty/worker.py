@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from platformdirs import user_cache_path
 from pydantic_monty._binary import find_monty_binary
 
 from hatchway.core.errors import SandboxUnavailable
+from hatchway.sandboxes.held_folder import HeldFolder
 
 _PROBE_SECONDS = 20.0
 _SCRIPT = """#!/bin/sh
@@ -26,14 +26,14 @@ exec {} "$@" 2>/dev/null
 class WorkerCommand:
     """A small script that becomes the worker, for the pool takes one path and no arguments.
 
-    It lies in a folder that only this user can enter, and is removed with the pool.
+    It lies in a folder that only this user can enter, and is removed with the pool, or after it by another process.
 
     Args:
         is_sealed: Build the kernel's walls around the worker, where there are any.
     """
 
     def __init__(self, *, is_sealed: bool) -> None:
-        self._folder: str | None = None
+        self._folder: HeldFolder | None = None
         self.path: str | None = None
         """What to start; None lets the pool start Monty itself."""
         for parent in (tempfile.gettempdir(), user_cache_path("hatchway")) if os.name == "posix" else ():
@@ -44,12 +44,12 @@ class WorkerCommand:
     def remove(self) -> None:
         """Delete the script."""
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
 
     def _written(self, parent: Path, command: list[str]) -> str | None:
         parent.mkdir(parents=True, exist_ok=True)
-        self._folder = tempfile.mkdtemp(prefix="hatchway-monty-", dir=parent)
-        script = Path(self._folder) / "worker"
+        self._folder = HeldFolder("monty", parent)
+        script = Path(self._folder.path) / "worker"
         script.write_text(_SCRIPT.format(shlex.join(command)))
         script.chmod(0o700)
         if os.access(script, os.X_OK):
