@@ -228,6 +228,28 @@ def test_without_the_package_the_import_works_and_the_first_use_says_what_to_ins
     ]
 
 
+def test_no_collection_holds_every_thread_while_monty_is_imported(tmp_path: Path) -> None:
+    script = """
+        import gc
+        seen = []
+        def look(phase, info):
+            module = sys.modules.get("hatchway.sandboxes.monty.runtime")
+            seen.append(module is not None and module.__spec__._initializing)
+        async def first():
+            gc.callbacks.append(look)
+            gc.set_threshold(1, 1, 1)
+            return await output("1 + 1")
+        print(asyncio.run(first()), gc.isenabled(), any(seen), len(seen) > 0)
+        from hatchway.sandboxes.monty import sandbox as module
+        gc.disable()
+        module._runtime_class()
+        print(gc.isenabled())
+    """
+    ended = python(script, temp=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.split() == ["2", "True", "False", "True", "False"]
+
+
 def test_importing_the_backend_does_not_import_monty() -> None:
     code = "import sys, hatchway.sandboxes.monty; print('pydantic_monty' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -13,11 +13,11 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer, Recording
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.sandbox import OnDisplay
-from hatchway.sandboxes.guest_process import GuestOutput, GuestProcess
 from hatchway.sandboxes.repeatable import Repeatable
 
 if TYPE_CHECKING:
     from hatchway.sandboxes.guest_execution import GuestExecution
+    from hatchway.sandboxes.guest_process import GuestOutput, GuestProcess
 
 End = ExecutionResult | HatchwayError
 

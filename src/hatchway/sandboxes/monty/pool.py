@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import os
 import sys
 import threading
@@ -130,6 +129,8 @@ class Pool:
 
     def keep_forever(self) -> None:
         """Never let go of Monty's objects: they kill their workers when they are freed, also in a forked child."""
+        import ctypes  # only a forked child needs it
+
         for held in (self._monty, *[lease.session for lease in self._leases]):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
 

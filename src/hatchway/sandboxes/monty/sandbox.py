@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -157,12 +158,17 @@ def _version() -> str:
 
 
 def _runtime_class() -> type[Runtime]:
+    is_collecting = gc.isenabled()
+    gc.disable()  # a full collection in the middle would hold every thread: with a framework loaded, for 50 ms and more
     try:
         from hatchway.sandboxes.monty.runtime import Runtime
     except ImportError as e:
         missing = MissingExtra(f"the package {e.name or 'pydantic_monty'}", "monty")
         missing.hint = INSTALL  # the base install has it: there is no extra to name
         raise missing from e
+    finally:
+        if is_collecting:
+            gc.enable()
     return Runtime
 
 

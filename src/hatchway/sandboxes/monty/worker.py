@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import pydantic_monty as pm
-from platformdirs import user_cache_path
 from pydantic_monty._binary import find_monty_binary
 
 from hatchway.core.errors import SandboxUnavailable
@@ -36,8 +35,8 @@ class WorkerCommand:
         self._folder: HeldFolder | None = None
         self.path: str | None = None
         """What to start; None lets the pool start Monty itself."""
-        for parent in (tempfile.gettempdir(), user_cache_path("hatchway")) if os.name == "posix" else ():
-            self.path = self._written(Path(parent), worker_command(is_sealed=is_sealed))
+        for parent in (_temporary, _cache) if os.name == "posix" else ():
+            self.path = self._written(parent(), worker_command(is_sealed=is_sealed))
             if self.path is not None:
                 break
 
@@ -56,6 +55,16 @@ class WorkerCommand:
             return str(script)
         self.remove()  # a file system on which nothing may be executed
         return None
+
+
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir())
+
+
+def _cache() -> Path:
+    from platformdirs import user_cache_path  # rarely needed
+
+    return user_cache_path("hatchway")
 
 
 def worker_command(*, is_sealed: bool) -> list[str]:
