@@ -2,10 +2,11 @@
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Literal, TypedDict
 
 import pytest
 
-from hatchway import CodeConstraints, CodeMode, Tool
+from hatchway import CodeConstraints, CodeMode, CodeRuntimeError, Tool
 from hatchway.mode.prompt import build_code_mode_prompt
 
 FLAGS = [f.name for f in fields(CodeConstraints) if f.name.startswith("supports_")]
@@ -40,6 +41,57 @@ def test_modules_packages_and_instructions() -> None:
     assert "- Installed packages: numpy." in prompt
     assert "Be kind." in prompt
     assert "There are no host functions" in prompt
+
+
+def test_what_there_is_does_not_stand_among_what_is_lacking() -> None:
+    constraints = CodeConstraints(supports_del=False, modules=("json",), displays=True)
+    lacking, there = build_code_mode_prompt(signatures=[], constraints=constraints).split("\n\nAbout the rest:\n")
+    assert lacking.splitlines()[-2:] == [
+        "The sandbox runs a subset of Python. It does not have:",
+        "- `del`. Rebind the name, or build a new dict or list.",
+    ]
+    assert there.startswith(
+        "- Import only: json.\n- No network: only host functions reach outside.\n- Pictures come out"
+    )
+
+
+def test_network_is_told_only_where_there_is_none() -> None:
+    reached = build_code_mode_prompt(signatures=[], constraints=CodeConstraints(network=True))
+    assert "network" not in reached
+
+
+def test_state_is_told_where_it_is_known() -> None:
+    def prompt(state: Literal["fresh", "kept"] | None) -> str:
+        return build_code_mode_prompt(signatures=[], constraints=CodeConstraints(), state=state)
+
+    assert "Each piece starts fresh: names and imports of earlier ones are gone." in prompt("fresh")
+    assert "Names, imports and functions are kept from one piece to the next." in prompt("kept")
+    assert "starts fresh" not in prompt(None)
+    assert "are kept" not in prompt(None)
+
+
+class Line(TypedDict):
+    """A record."""
+
+    sku: str
+
+
+@pytest.mark.anyio
+async def test_a_model_is_told_that_classes_of_stubs_are_not_there() -> None:
+    def order(line: Line) -> str:
+        return line["sku"]
+
+    def name() -> str:
+        return ""
+
+    told = "pass and expect plain dicts, the names of the classes are not defined."
+    async with CodeMode("monty", tools=[order]) as mode:
+        assert told in mode.prompt()
+        assert (await mode.run("order({'sku': 'a'})")).output == "a"
+        with pytest.raises(CodeRuntimeError, match="name 'Line' is not defined"):
+            await mode.run("order(Line(sku='a'))")
+    async with CodeMode("monty", tools=[name]) as mode:
+        assert told not in mode.prompt()
 
 
 def test_the_same_bytes_each_time() -> None:

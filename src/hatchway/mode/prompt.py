@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 from hatchway.core.constraints import CodeConstraints
 
@@ -12,24 +13,30 @@ MOST_PACKAGES = 60
 """Packages named in a prompt."""
 MOST_CATEGORIES = 40
 """Categories of tools named in a prompt."""
+_SHAPE = "(TypedDict"
+"""How a class in a stub begins that says what a dict is like."""
 
 
-def build_code_mode_prompt(*, signatures: Sequence[str], constraints: CodeConstraints) -> str:
+def build_code_mode_prompt(
+    *, signatures: Sequence[str], constraints: CodeConstraints, state: Literal["fresh", "kept"] | None = None
+) -> str:
     """Instructions for writing code actions.
 
     Args:
         signatures: The tools' stubs; each text is listed once, in this order.
         constraints: What Python the sandbox runs.
+        state: Whether names last from action to action; None says nothing of it.
 
     Returns:
         The same bytes for the same arguments, so that prompt caches hold.
     """
     tools = "\n\n".join(dict.fromkeys(text.strip() for text in signatures if text.strip()))
     parts = [
-        _text("intro"),
+        _text("intro") + (f"\n{_text(state)}" if state else ""),
         _python(constraints),
         constraints.additional_instructions.strip(),
         _text("tools").format(stubs=tools) if tools else _text("no_tools"),
+        _text("shapes") if _SHAPE in tools else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -44,11 +51,13 @@ def discovery_note(categories: Mapping[str, int]) -> str:
 
 def _python(constraints: CodeConstraints) -> str:
     lacking = [rule for flag, rule in _restrictions().items() if not getattr(constraints, flag)]
-    lines = [_text("restricted") if lacking else _text("full"), *lacking]
+    lines = [_text("restricted"), *lacking, "\nAbout the rest:"] if lacking else [_text("full")]
     if constraints.modules is not None:
         lines.append(f"- Import only: {', '.join(constraints.modules)}.")
     if constraints.packages:
         lines.append(f"- Installed packages: {_named(constraints.packages)}.")
+    if not constraints.network:
+        lines.append(_text("no_network"))
     if constraints.displays:
         lines.append(_text("displays"))
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from hatchway.tools.stubs import render_stubs
 def description(snapshot: Snapshot, tools: Sequence[Tool], constraints: CodeConstraints) -> str:
     """The Python there is, the functions, and what the code can reach."""
     stubs = render_stubs(tools, "async") if tools else ""
-    return build_code_mode_prompt(signatures=[stubs], constraints=constraints) + _reach(snapshot)
+    return build_code_mode_prompt(signatures=[stubs], constraints=constraints, state="fresh") + _reach(snapshot)
 
 
 def _reach(snapshot: Snapshot) -> str:

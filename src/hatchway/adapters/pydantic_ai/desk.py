@@ -145,7 +145,9 @@ class Desk:
             mode=mode,
             sessions=KeptSessions(mode, settings.max_sessions, session_id=ids),
             prompt=build_code_mode_prompt(
-                signatures=[render_stubs(told, "async")], constraints=mode.sandbox.constraints
+                signatures=[render_stubs(told, "async")],
+                constraints=mode.sandbox.constraints,
+                state="fresh" if settings.state == "none" else "kept",
             ),
         )
 

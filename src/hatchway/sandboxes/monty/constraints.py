@@ -23,7 +23,7 @@ MONTY = CodeConstraints(
     ),
     filesystem=False,
     additional_instructions=(
-        "End with plain data: numbers, text, lists, dicts. Wrap views, ranges and iterators in list(). "
+        "Wrap views, ranges and iterators in list() before you end with them. "
         "Tools cannot be passed to map(), filter() or sorted(key=...): call them in a loop or a comprehension."
     ),
 )  # fmt: skip
