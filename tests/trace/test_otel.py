@@ -1,12 +1,14 @@
 """Spans: one per action, one per call beneath it, named by the GenAI conventions."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from hatchway import CodeMode, CodeRuntimeError
+from hatchway import Allow, ApprovalRequired, CodeMode, CodeRuntimeError, tool
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.hosted import AnthropicAdapter, GeminiAdapter, OpenAIAdapter, code_tool
 from hatchway.testing import ScriptedVendor, VendorReply
@@ -49,6 +51,67 @@ async def test_a_failing_action_marks_its_span(spans: InMemorySpanExporter) -> N
     assert span.attributes is not None
     assert span.attributes["error.type"] == "CodeRuntimeError"
     assert not span.status.is_ok
+
+
+SECRET = "hunter2"
+
+
+def fails(password: str) -> str:
+    raise LookupError(f"no {password}")
+
+
+async def naps(password: str) -> str:
+    await asyncio.sleep(60)
+    return password
+
+
+async def test_spans_say_what_failed_and_never_with_which_words(spans: InMemorySpanExporter) -> None:
+    tools = [tool(fails, name="fails"), tool(fails, name="barred", approval="deny"), tool(naps, timeout=0.01)]
+    caught = "\n".join(
+        f"try:\n    {call}\nexcept RuntimeError as e:\n    print(e)"
+        for call in ("fails('hunter2')", "barred('hunter2')", "fails(hunter2='hunter2')", "await naps('hunter2')")
+    )
+    async with CodeMode("monty", tools=tools) as mode:
+        await mode.run(caught)
+        with pytest.raises(CodeRuntimeError):
+            await mode.run(f"raise ValueError({SECRET!r})")
+        with pytest.raises(CodeRuntimeError):
+            await mode.run(f"secret_{SECRET}({SECRET!r})")
+    found = [
+        (span.name, dict(span.attributes or {})["error.type"])
+        for span in spans.get_finished_spans()
+        if _is_failed(span)
+    ]
+    assert found == [
+        ("execute_tool fails", "LookupError"),
+        ("execute_tool barred", "ToolDenied"),
+        ("execute_tool fails", "ToolError"),
+        ("execute_tool naps", "ToolError"),
+        ("execute_tool execute_code", "CodeRuntimeError"),
+        ("execute_tool execute_code", "CodeRuntimeError"),
+    ]
+    assert not any(SECRET in span.to_json() for span in spans.get_finished_spans())
+
+
+async def test_a_cancelled_action_is_marked_and_a_paused_one_is_not(spans: InMemorySpanExporter) -> None:
+    async with CodeMode("monty", tools=[tool(add, approval="ask")]) as mode:
+        running = asyncio.ensure_future(mode.run("while True: pass"))
+        await asyncio.sleep(0.1)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        with pytest.raises(ApprovalRequired) as paused:
+            await mode.run("add(1, 2)")
+        await mode.resume(paused.value.run_id, {call.call_id: Allow() for call in paused.value.pending})
+    actions = [span for span in spans.get_finished_spans() if span.name == "execute_tool execute_code"]
+    assert [_is_failed(span) for span in actions] == [True, False, False]
+    cancelled, paused_one, resumed = (dict(span.attributes or {}) for span in actions)
+    assert cancelled["error.type"] == "CancelledError"
+    assert paused_one["hatchway.run.id"] == resumed["hatchway.run.id"]
+
+
+def _is_failed(span: ReadableSpan) -> bool:
+    return span.status.status_code is trace.StatusCode.ERROR
 
 
 async def test_a_request_to_a_vendor_is_noted_in_its_span(spans: InMemorySpanExporter) -> None:

@@ -51,6 +51,10 @@ class Passage:
         alike = [tool for name, tool in tools.items() if not self._looks_at_args(name)]
         self._foregone = {tool.name: self._verdict(tool, {}) for tool in alike}
 
+    def knows(self, name: str) -> bool:
+        """Whether there is such a tool."""
+        return name in self._tools
+
     def admit(self, call: FunctionCall) -> Admitted:
         """The call bound to its tool.
 

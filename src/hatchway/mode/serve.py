@@ -19,7 +19,7 @@ from hatchway.gate.approval import Verdict
 from hatchway.mode.call_book import CallBook
 from hatchway.mode.grants import Grants
 from hatchway.mode.passage import Admitted, Passage
-from hatchway.trace.otel import call_span, is_traced
+from hatchway.trace.otel import call_span, is_traced, refused_span
 
 Emit = Callable[[AgentEvent], None]
 """Takes each event as it happens."""
@@ -94,7 +94,7 @@ class CallServer:
             else:
                 allowed = await self._decide(admitted, found)
         except ToolError as e:
-            return await self._refuse(call, e, seconds=0.0)
+            return await self._turn_away(call, e)
         if allowed is not None:
             await self._run(allowed, is_approved=found.kind == "ask")
 
@@ -118,7 +118,7 @@ class CallServer:
         try:
             allowed = self._settled(admitted, decision, "person")
         except ToolError as e:
-            return await self._refuse(admitted.call, e, seconds=0.0)
+            return await self._turn_away(admitted.call, e)
         await self._run(allowed, is_edited=isinstance(decision, Edit), is_approved=True)
 
     async def _decide(self, admitted: Admitted, found: Verdict) -> Admitted | None:
@@ -161,7 +161,7 @@ class CallServer:
         try:
             allowed = await self._asked(admitted)
         except ToolError as e:
-            return await self._refuse(admitted.call, e, seconds=0.0)
+            return await self._turn_away(admitted.call, e)
         if allowed is not None:
             await self._run(allowed, is_edited=allowed.call is not admitted.call, is_approved=True)
 
@@ -197,6 +197,12 @@ class CallServer:
         name, call_id = call.function_name, call.call_id
         self._records.append((call, "done", value, "", seconds))
         self._emit(ToolOutput(value, call_id=call_id, tool_name=name, seconds=seconds, run_id=self._run_id))
+
+    async def _turn_away(self, call: FunctionCall, error: ToolError) -> None:
+        """Refuse a call that never reached its tool."""
+        if is_traced() and self._passage.knows(call.function_name):  # any other name is the code's own words
+            refused_span(call.function_name, error, call_id=call.call_id, run_id=self._run_id)
+        await self._refuse(call, error, seconds=0.0)
 
     async def _refuse(self, call: FunctionCall, error: ToolError, *, seconds: float) -> None:
         error = _bounded(error)

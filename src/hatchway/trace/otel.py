@@ -1,7 +1,8 @@
 """Spans, when the program that embeds Hatchway uses OpenTelemetry; nothing otherwise.
 
 Names and attributes follow the GenAI semantic conventions: an action and each of its calls are `execute_tool` spans,
-the action's span being the parent of its calls' spans.
+the action's span being the parent of its calls' spans. A span says that something failed and as what, never with which
+words: messages quote arguments and code.
 """
 
 from __future__ import annotations
@@ -9,7 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from hatchway.core.decisions import AskFirst
+from hatchway.core.errors import ToolError
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -23,6 +30,12 @@ def action_span(*, run_id: str, sandbox: str, tier: str) -> AbstractContextManag
 def call_span(name: str, *, call_id: str, run_id: str) -> AbstractContextManager[None]:
     """The span of one call, from its tool's start to its end; only where `is_traced`."""
     return _recorded(name, {"gen_ai.tool.call.id": call_id, "hatchway.run.id": run_id})
+
+
+def refused_span(name: str, error: ToolError, *, call_id: str, run_id: str) -> None:
+    """The span of a call that never reached its tool; only where `is_traced`."""
+    with _span(name, {"gen_ai.tool.call.id": call_id, "hatchway.run.id": run_id}) as span:
+        _mark(span, error)
 
 
 def annotate(attributes: Mapping[str, Any]) -> None:
@@ -41,13 +54,33 @@ def is_traced() -> bool:
 
 @contextmanager
 def _recorded(tool: str, attributes: Mapping[str, str]) -> Generator[None]:
-    from opentelemetry import trace
-
-    named: dict[str, Any] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, **attributes}
-    tracer = trace.get_tracer("hatchway")
-    with tracer.start_as_current_span(f"execute_tool {tool}", attributes=named, record_exception=False) as span:
+    with _span(tool, attributes) as span:
         try:
             yield
-        except Exception as e:
-            span.set_attribute("error.type", type(e).__name__)
+        except (AskFirst, GeneratorExit):  # nothing failed: somebody is asked, or whoever listened has gone
             raise
+        except BaseException as e:
+            _mark(span, e)
+            raise
+
+
+def _span(tool: str, attributes: Mapping[str, str]) -> AbstractContextManager[Span]:
+    from opentelemetry import trace
+
+    named: dict[str, Any] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "gen_ai.tool.type": "function",
+        **attributes,
+    }
+    return trace.get_tracer("hatchway").start_as_current_span(
+        f"execute_tool {tool}", attributes=named, record_exception=False, set_status_on_exception=False
+    )
+
+
+def _mark(span: Span, error: BaseException) -> None:
+    from opentelemetry import trace
+
+    raised = error.__cause__ if isinstance(error, ToolError) else None  # what the tool itself raised
+    span.set_attribute("error.type", type(raised or error).__name__)
+    span.set_status(trace.StatusCode.ERROR)
