@@ -99,6 +99,37 @@ async def test_sequential_tools_do_not_overlap(sandbox: str) -> None:
     assert not overlapped
 
 
+async def test_a_sequential_tool_waits_for_a_thread_whose_time_was_up(sandbox: str) -> None:
+    ended = threading.Event()
+
+    @tool(sequential=True, timeout=0.02)
+    def late() -> None:
+        time.sleep(0.3)
+        ended.set()
+
+    @tool(sequential=True)
+    async def after() -> bool:
+        return ended.is_set()
+
+    code = "try:\n    late()\nexcept RuntimeError:\n    pass\nawait after()"
+    assert (await run(sandbox, code, late, after)).output is True
+
+
+async def test_a_sequential_tool_with_a_timeout_does_not_wait_for_ever_for_such_a_thread(sandbox: str) -> None:
+    over = threading.Event()
+
+    @tool(sequential=True, timeout=0.02)
+    def late() -> None:
+        over.wait(30)
+
+    code = "try:\n    late()\nexcept RuntimeError:\n    pass\nlate()"
+    with pytest.raises(CodeRuntimeError) as failed:
+        await run(sandbox, code, late)
+    over.set()
+    told = "the tool late still runs, though nobody waits for it any more; late cannot run beside it"
+    assert told in str(failed.value)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

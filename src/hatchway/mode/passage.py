@@ -17,6 +17,7 @@ from hatchway.core.errors import ToolDenied, ToolError, described
 from hatchway.core.values import to_wire
 from hatchway.gate.approval import Verdict, verdict
 from hatchway.gate.rules import Rule
+from hatchway.mode.overrun import Overrun
 from hatchway.mode.threads import ToolThreads
 from hatchway.tools.functions import Tool
 from hatchway.tools.parameters import REQUIRED
@@ -47,6 +48,7 @@ class Passage:
         self._threads = threads
         self._asks_all = asks_all
         self._one_at_a_time = asyncio.Lock()
+        self._overrun = Overrun()
         self._defaults = {name: _defaults(tool) for name, tool in tools.items()}
         alike = [tool for name, tool in tools.items() if not self._looks_at_args(name)]
         self._foregone = {tool.name: self._verdict(tool, {}) for tool in alike}
@@ -111,6 +113,7 @@ class Passage:
 
     async def _run_alone(self, admitted: Admitted, run_id: str, is_approved: bool) -> Any:
         async with self._one_at_a_time:
+            await self._overrun.gone(admitted.tool)
             return await self._run(admitted, run_id, is_approved)
 
     async def _run(self, admitted: Admitted, run_id: str, is_approved: bool) -> Any:
@@ -143,7 +146,8 @@ class Passage:
         return tool.func(**arguments) if tool.is_async else self._in_thread(tool, arguments)
 
     async def _in_thread(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
-        value: Any = await self._threads.run(partial(tool.func, **arguments))
+        function = partial(tool.func, **arguments)
+        value: Any = await self._threads.run(self._overrun.watched(tool, function) if tool.sequential else function)
         is_awaitable = hasattr(value, "__await__")  # inspect's own look costs more than the call
         return await value if is_awaitable else value
 
