@@ -4,6 +4,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,12 @@ def test_another_key_backend_or_version_is_refused() -> None:
         unseal(sealed, {"backend": "jail"}, key=KEY)
     with pytest.raises(CheckpointRefused, match="its version is '1', here it is '2'"):
         unseal(sealed, {"version": "2"}, key=KEY)
+
+
+@pytest.mark.parametrize("given", [None, "text", 5])
+def test_what_is_no_bytes_is_told(given: Any) -> None:
+    with pytest.raises(TypeError, match=f"a checkpoint is bytes, not {type(given).__name__}"):
+        unseal(given, CLAIMS, key=KEY)
 
 
 def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:

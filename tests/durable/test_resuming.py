@@ -27,7 +27,9 @@ from hatchway import (
 from hatchway.core.errors import InvalidSetting, ReplayDiverged, RunTaken, SandboxCrashed, UnknownRun, ValueNotPortable
 from hatchway.core.events import AgentEvent, CallStarted, CodeExecutionOutputChunk, RunResumed, ToolOutput
 from hatchway.journal.redaction import Redact
+from hatchway.journal.sqlite import SqliteDatabase
 from hatchway.journal.store import Journal
+from hatchway.sandboxes.monty import MontySandbox
 from hatchway.sandboxes.process.inside import tree
 
 pytestmark = pytest.mark.anyio
@@ -351,15 +353,30 @@ async def test_a_checkpoint_that_was_altered_is_refused(tmp_path: Path, monkeypa
     monkeypatch.setenv("HATCHWAY_KEY_FILE", str(tmp_path / "key"))
     world = World(str(tmp_path / "journal.db"))
     paused = await world.paused("monty", PAY)
-    from hatchway.journal.sqlite import SqliteDatabase
-
     db = SqliteDatabase(world.place)
     sealed = bytes(db.query("SELECT sealed FROM checkpoints")[0][0])
     db.execute("UPDATE checkpoints SET sealed = ?", (sealed[:-1] + bytes([sealed[-1] ^ 1]),))
     db.close()
     async with world.mode("monty") as mode:
-        with pytest.raises(CheckpointRefused, match="its signature does not match"):
+        with pytest.raises(CheckpointRefused, match="its signature does not match") as refused:
             await mode.resume(paused.run_id, {paused.pending[0].call_id: Allow()})
+    assert refused.value.hint == f"`hatchway show {paused.run_id[:8]}` tells which calls ran; ask anew for the rest"
+    assert world.paid == []
+
+
+async def test_a_checkpoint_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    world = World(str(tmp_path / "journal.db"))
+    paused = await world.paused("monty", PAY)
+    here = MontySandbox().facts["pydantic-monty"]
+    db = SqliteDatabase(world.place)
+    head = str(db.query("SELECT head FROM runs")[0][0])
+    db.execute("UPDATE runs SET head = ?", (head.replace(f'"{here}"', '"0.0.1"'),))
+    db.close()
+    async with world.mode("monty") as mode:
+        with pytest.raises(CheckpointRefused) as refused:
+            await mode.resume(paused.run_id, {paused.pending[0].call_id: Allow()})
+    assert refused.value.reason == f"it was made with pydantic-monty 0.0.1, here it is {here}"
+    assert refused.value.hint == "go on with it where pydantic-monty is 0.0.1"
     assert world.paid == []
 
 

@@ -137,7 +137,10 @@ def unseal(sealed: bytes, expected: Mapping[str, str], *, key: bytes | None = No
 
     Raises:
         CheckpointRefused: Cut, altered, signed with another key, or made by another backend or version.
+        TypeError: It is no bytes.
     """
+    if not isinstance(sealed, bytes):
+        raise TypeError(f"a checkpoint is bytes, not {type(sealed).__name__}")
     key = key or load_key()
     head, _, rest = sealed.partition(b"\n")
     signature, _, payload = rest.partition(b"\n")

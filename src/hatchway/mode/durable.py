@@ -35,6 +35,7 @@ from hatchway.mode.pull import Paused, PullLoop
 from hatchway.mode.recovery import check_tools, held_calls, recording_of
 from hatchway.mode.run import Run, shown_text
 from hatchway.mode.serve import CallServer
+from hatchway.sandboxes.recorded import check_facts
 from hatchway.sandboxes.replay import ReplayExecution
 from hatchway.sandboxes.starting import to_the_end
 from hatchway.tools.functions import Tool
@@ -112,6 +113,7 @@ class DurableRun(Run):
     async def _recovered(self, head: RunHead, history: History, checkpoint: bytes | None) -> PullLoop:
         """The run, led to where it stood."""
         if checkpoint is not None:
+            check_facts(head.facts, self.sandbox.facts)
             execution = await self._restored(checkpoint)
         else:
             execution = await self._repeated(recording_of(head, history, self._seed()))
@@ -132,16 +134,23 @@ class DurableRun(Run):
         if execution is None:
             raise CheckpointRefused(
                 f"the sandbox {self.sandbox.name} cannot run code again",
-                hint=f"`hatchway show {self.run_id[:8]}` tells which calls ran; ask anew for the rest",
+                hint=self._what_is_left(),
             )
         return execution
 
     async def _restored(self, checkpoint: bytes) -> CodeExecution:
-        payload, _ = unseal(checkpoint, self._claims())
+        try:
+            payload, _ = unseal(checkpoint, self._claims())
+        except CheckpointRefused as e:
+            e.hint = self._what_is_left()
+            raise
         execution = await self.sandbox.restore(payload, on_output=self._output)
         if execution is None:
-            raise CheckpointRefused("the sandbox cannot restore it", hint="the code is not run again by itself")
+            raise CheckpointRefused("the sandbox cannot restore it", hint=self._what_is_left())
         return execution
+
+    def _what_is_left(self) -> str:
+        return f"`hatchway show {self.run_id[:8]}` tells which calls ran; ask anew for the rest"
 
     async def _execute(self, code: str, inputs: Mapping[str, Any] | None) -> CodeExecution:
         recording = Recording(

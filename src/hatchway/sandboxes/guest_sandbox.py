@@ -77,7 +77,7 @@ class GuestSandbox(CodeSandbox, Generic[P]):
 
     async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
         """As the contract says; calls that go by another transport are matched by the order the host saw."""
-        check_facts(recording, self.facts)
+        check_facts(recording.facts, self.facts)
         return await replayed(recording, partial(self._start, recording), on_output)
 
     async def restore(self, checkpoint: bytes, *, on_output: OnOutput | None = None) -> CodeExecution | None:
@@ -96,7 +96,7 @@ class GuestSandbox(CodeSandbox, Generic[P]):
     ) -> AsyncGenerator[CodeSession]:
         """As the contract says."""
         for action in actions:
-            check_facts(action, self.facts)
+            check_facts(action.facts, self.facts)
         limits, facts = limits or DEFAULT_LIMITS, {**self.facts, **(actions[0].facts if actions else {})}
         async with self._sessions.place() as hold:
             process = await self._take(limits, facts)

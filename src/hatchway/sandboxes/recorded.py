@@ -51,15 +51,16 @@ def fresh(
     )
 
 
-def check_facts(recording: Recording, here: Mapping[str, str]) -> None:
+def check_facts(made: Mapping[str, str], here: Mapping[str, str]) -> None:
     """Refuse what cannot be repeated here.
 
     Raises:
         CheckpointRefused: Another Python, or another of what the backend needs; the reason names both.
     """
-    for name, value in recording.facts.items():
+    for name, value in made.items():
         if name in here and here[name] != value and name != "hash_seed":
-            raise CheckpointRefused(f"it was made with {name} {value}, here it is {here[name]}")
+            reason = f"it was made with {name} {value}, here it is {here[name]}"
+            raise CheckpointRefused(reason, hint=f"go on with it where {name} is {value}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class MontySandbox(CodeSandbox):
         """As the contract says; clocks stop at the host, which writes down what they show."""
         from hatchway.sandboxes.recorded import check_facts
 
-        check_facts(recording, self.facts)
+        check_facts(recording.facts, self.facts)
         return await (await self._runtime()).replay(recording, on_output)
 
     @asynccontextmanager
