@@ -2,13 +2,16 @@
 
 import asyncio
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hatchway import CodeMode
+from hatchway.cli.command_name import command_name
 from hatchway.cli.demo.tools import TOOLS
-from hatchway.cli.demo.tour import command_name, story
+from hatchway.cli.demo.tour import story
 
 
 def test_yes_shows_everything(hatchway: Any) -> None:
@@ -65,3 +68,15 @@ def test_the_unsealed_sandbox_serves_as_well(hatchway: Any) -> None:
 
 def test_the_name_of_the_command_is_one_that_works() -> None:
     assert command_name().endswith("hatchway")
+
+
+def test_what_uvx_runs_is_called_by_uvx_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment is on the path of this one process only."""
+    (tmp_path / "CACHEDIR.TAG").touch()
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    repo = Path(__file__).parents[2]
+    monkeypatch.chdir(repo)
+    assert command_name() == "uvx --from . hatchway"  # as `./dev` installed it: from this folder
+    monkeypatch.delenv("UV")
+    assert not command_name().startswith("uvx")

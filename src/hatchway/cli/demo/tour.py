@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 import time
 from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
 
 from rich.console import Console
 from rich.panel import Panel
 
+from hatchway.cli.command_name import command_name
 from hatchway.cli.demo.tools import RULES, TOOLS
 from hatchway.cli.display import code_block, make_console, print_line
 from hatchway.cli.prompt import Asker, asking, drive
@@ -102,12 +99,3 @@ def _say_what_next(console: Console) -> None:
     print_line(console, "Try next:")
     for step, why in steps.items():
         print_line(console, "  ", (f"{step:<{width}}", "bold"), (f"  {why}", "dim"))
-
-
-def command_name() -> str:
-    """How this very installation is called from the directory the user is in."""
-    script = Path(sys.executable).with_name("hatchway")
-    found = shutil.which("hatchway")
-    if found and Path(found).resolve() == script.resolve():
-        return "hatchway"
-    return min(os.path.relpath(script), str(script), key=len) if script.exists() else "python -m hatchway"
