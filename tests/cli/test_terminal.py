@@ -76,7 +76,7 @@ async def test_the_question_shows_all_arguments_and_d_shows_what_was_cut(keyboar
 
 
 async def test_a_closed_terminal_is_not_a_yes(keyboard: tuple[int, int]) -> None:
-    with pytest.raises(NotApproved, match="the terminal was closed before an answer came"):
+    with pytest.raises(NotApproved, match="the input ended before an answer came; y allows it, n refuses it"):
         await answered(keyboard, b"\x04")
 
 

@@ -26,6 +26,7 @@ BARE_NO = "the person said no"
 """What the code is told where the person gave no reason."""
 SHOWN_CHARACTERS = 600
 """How much of one argument is shown before `d` is asked for."""
+_NO_ANSWER = "the input ended before an answer came; y allows it, n refuses it, --yes allows every call that asks"
 
 
 class NotApproved(click.ClickException):
@@ -62,7 +63,7 @@ class Person:
         """The person's decision.
 
         Raises:
-            NotApproved: The terminal was closed instead of answering.
+            NotApproved: The input ended (Ctrl-D) instead of an answer.
         """
         cut = self._show(request, SHOWN_CHARACTERS)
         self._terminal.forget_typed()
@@ -72,7 +73,7 @@ class Person:
             answer = await self._terminal.line()
             if answer is None:
                 self._console.print()
-                raise NotApproved(request.tool_name, "the terminal was closed before an answer came")
+                raise NotApproved(request.tool_name, _NO_ANSWER)
             if cut and answer == "d":
                 cut = self._show(request, len(as_python(dict(request.tool_args))))
             elif (decision := decided(answer)) is not None:
