@@ -40,6 +40,12 @@ async def run(sandbox: str, code: str, *tools: Any, **settings: Any) -> Any:
         return await mode.run(code)
 
 
+@pytest.mark.parametrize("code", [b"1", None, 5])
+async def test_what_is_no_text_is_no_code(sandbox: str, code: Any) -> None:
+    with pytest.raises(TypeError, match=f"code must be a str, not {type(code).__name__}"):
+        await run(sandbox, code)
+
+
 async def test_the_thinnest_path(sandbox: str) -> None:
     result = await run(sandbox, "print('hi')\nadd(1, b=2)", add)
     assert (result.output, result.stdout, result.usage.calls) == (3, "hi\n", 1)

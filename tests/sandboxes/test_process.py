@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -45,6 +46,14 @@ def test_the_probe_says_it_is_unsealed() -> None:
     found = ProcessSandbox.probe()
     assert (found.state, found.tier) == ("usable", "process")
     assert found.reason == "unsealed: the code can do whatever this user can do"
+
+
+async def test_code_is_text_in_sessions_too() -> None:
+    given = cast("str", b"1")
+    async with ProcessSandbox() as sandbox, sandbox.session() as session:
+        for where in (sandbox, session):
+            with pytest.raises(TypeError, match="code must be a str, not bytes"):
+                await where.execute(given)
 
 
 async def test_a_traceback_shows_the_codes_own_lines_and_none_of_ours(sandbox: ProcessSandbox) -> None:

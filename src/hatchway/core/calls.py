@@ -131,3 +131,14 @@ def no_such_call(strangers: Iterable[str], pending: Collection[str], *, where: s
 def as_signature(function: FunctionSignature | str) -> FunctionSignature:
     """A bare name is a sync function of any arguments."""
     return FunctionSignature(name=function) if isinstance(function, str) else function
+
+
+def as_code(code: str) -> str:
+    """The code of an action, which must be text.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(code, str):
+        raise TypeError(f"code must be a str, not {type(code).__name__}")
+    return code

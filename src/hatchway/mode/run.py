@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hatchway.core.calls import FunctionSignature
+from hatchway.core.calls import FunctionSignature, as_code
 from hatchway.core.decisions import Settlement
 from hatchway.core.errors import CheckpointRefused, CodeExecutionError, CodeRuntimeError
 from hatchway.core.events import (
@@ -95,6 +95,7 @@ class Run:
             await self._loop.abandon()
 
     def _take_styles(self, code: str) -> None:
+        as_code(code)
         if self.fit is not None:
             (self.signatures, self.stubs), self.fit = self.fit(code), None
 

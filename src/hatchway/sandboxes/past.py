@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from hatchway.core.calls import as_code
 from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording
 from hatchway.core.sandbox import Functions, OnOutput
@@ -37,7 +38,12 @@ class Past:
     def fresh(self, code: str, functions: Functions, inputs: Mapping[str, Any] | None, limits: Limits) -> Recording:
         """The next action."""
         return Recording(
-            code=code, functions=functions, inputs=inputs or {}, limits=limits, seed=self._seed, facts=self._facts
+            code=as_code(code),
+            functions=functions,
+            inputs=inputs or {},
+            limits=limits,
+            seed=self._seed,
+            facts=self._facts,
         )
 
     async def begin(self, recording: Recording, begin: Begin, on_output: OnOutput | None) -> GuestExecution:

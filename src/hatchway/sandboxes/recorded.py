@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast
 
 from hatchway.core import codec
-from hatchway.core.calls import FunctionCall, FunctionSignature, as_signature
+from hatchway.core.calls import FunctionCall, FunctionSignature, as_code, as_signature
 from hatchway.core.errors import CheckpointRefused, TransportError
 from hatchway.core.limits import Limits
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, guest_seed, identity, told_error
@@ -47,7 +47,7 @@ def fresh(
 ) -> Recording:
     """An action that has not begun, with a seed nobody knows."""
     return Recording(
-        code=code, functions=functions, inputs=inputs or {}, limits=limits, seed=os.urandom(32), facts=facts
+        code=as_code(code), functions=functions, inputs=inputs or {}, limits=limits, seed=os.urandom(32), facts=facts
     )
 
 

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hatchway.core.calls import as_code
 from hatchway.core.errors import InvalidSetting, MissingExtra
 from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts, as_workspace
 from hatchway.core.limits import DEFAULT_LIMITS, Limits
@@ -89,7 +90,7 @@ class MontySandbox(CodeSandbox):
             TypeError: The code is no text.
         """
         return await (await self._runtime()).execute(
-            _text(code), functions, inputs or {}, limits or DEFAULT_LIMITS, on_output
+            as_code(code), functions, inputs or {}, limits or DEFAULT_LIMITS, on_output
         )
 
     @asynccontextmanager
@@ -130,7 +131,7 @@ class MontySandbox(CodeSandbox):
 
     async def type_check(self, code: str, prefix_code: str = "") -> None:
         """As the contract says; a check that takes too long or too much memory is a `CodeTypeError` too."""
-        await (await self._runtime()).type_check(_text(code), prefix_code)
+        await (await self._runtime()).type_check(as_code(code), prefix_code)
 
     @classmethod
     def probe(cls) -> Availability:
@@ -170,12 +171,6 @@ def _runtime_class() -> type[Runtime]:
         if is_collecting:
             gc.enable()
     return Runtime
-
-
-def _text(code: str) -> str:
-    if not isinstance(code, str):
-        raise TypeError(f"code must be a str, not {type(code).__name__}")
-    return code
 
 
 def _check_apart(mounts: Sequence[FileMount]) -> None:

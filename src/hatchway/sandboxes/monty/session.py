@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from hatchway.core.calls import as_code
 from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording, guest_seed
@@ -57,7 +58,7 @@ class MontySession(CodeSession):
         """As the contract says."""
         self._check_idle()
         limits = limits or self._limits
-        self._current = self._start(code, functions, inputs=inputs or {}, limits=limits, on_output=on_output)
+        self._current = self._start(as_code(code), functions, inputs=inputs or {}, limits=limits, on_output=on_output)
         return with_output(self._current, self._output, limits, is_session=True)
 
     async def replay(self, recording: Recording, *, on_output: OnOutput | None = None) -> CodeExecution:
