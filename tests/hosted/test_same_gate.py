@@ -73,8 +73,9 @@ async def test_the_same_tracks(provider: str, tmp_path: Path, spans: InMemorySpa
         failed = sorted(str((span.attributes or {}).get("error.type", "")) for span in named)
         seen[place] = (told, tracks(journal), sorted(under), failed)
     assert seen[provider] == seen["here"]
-    told, journaled, under, _ = seen["here"]
+    told, journaled, under, failed = seen["here"]
     assert told.count("CallFailed") == 2
     assert told.count("ToolOutput") == 1
     assert journaled
-    assert under == ["execute_tool pay"]  # what was denied did not run: its decision is told, and journaled
+    assert under == ["execute_tool pay", "execute_tool wipe"]  # what was denied did not run: its span says so
+    assert "ToolDenied" in failed
