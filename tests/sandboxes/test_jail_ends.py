@@ -239,6 +239,34 @@ def test_nothing_survives_a_host_that_is_killed(tier: str) -> None:
     assert not _cgroups(host.pid), groups
 
 
+KILLED_EARLY = """
+import asyncio, os, signal
+from hatchway.sandboxes.jail import JailSandbox
+made = os.mkdir
+def mkdir(path, *args):
+    made(path, *args)
+    if "/hatchway-" in path:
+        print(path, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+os.mkdir = mkdir
+async def main():
+    await JailSandbox(tier="namespaces").execute("1")
+asyncio.run(main())
+"""
+
+
+def test_no_cgroup_survives_a_host_that_is_killed_the_moment_it_made_it() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED_EARLY], capture_output=True, text=True, timeout=60)
+    if not done.stdout:
+        pytest.skip("no memory cgroup can be made here")
+    assert done.returncode == -signal.SIGKILL
+    folder = Path(done.stdout.strip())
+    deadline = time.monotonic() + 5
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not folder.exists()
+
+
 REFUSED = """
 import asyncio, errno, json, sys
 from hatchway.core.errors import SandboxUnavailable

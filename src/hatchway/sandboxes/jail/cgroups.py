@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,6 +28,10 @@ V1 = CgroupFiles(
     limit="memory.limit_in_bytes", peak="memory.max_usage_in_bytes", kills="memory.oom_control", is_resettable=True
 )
 V2 = CgroupFiles(limit="memory.max", peak="memory.peak", kills="memory.events", is_resettable=False)
+
+
+Planned = Sequence[tuple[str, CgroupFiles]]
+"""Folders that a jail could have its groups in, the best first."""
 
 
 class Cgroup:
@@ -103,10 +108,9 @@ class Cgroups:
         self._made = 0
 
     @classmethod
-    def create(cls) -> Cgroups | None:
-        """A folder of groups below our own one; None where the system does not let us."""
-        for parent, files in _places():
-            folder = os.path.join(parent, f"hatchway-{os.getpid()}-{secrets.token_hex(4)}")
+    def create(cls, planned: Planned) -> Cgroups | None:
+        """The first of these folders that the system lets us make groups in; None when it is none."""
+        for folder, files in planned:
             try:
                 os.mkdir(folder)
             except OSError:
@@ -152,6 +156,12 @@ class Cgroups:
         except OSError:
             return False
         return True
+
+
+def planned_folders() -> Planned:
+    """Folders below our own group. The keeper is told their names before one is made: it removes them, whoever dies."""
+    name = f"hatchway-{os.getpid()}-{secrets.token_hex(4)}"
+    return [(os.path.join(parent, name), files) for parent, files in _places()]
 
 
 def _places() -> list[tuple[str, CgroupFiles]]:

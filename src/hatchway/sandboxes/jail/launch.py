@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,13 +84,13 @@ class Launch:
         """Whether the code gets `/input` and `/output`."""
         return self.workspace is not None or bool(self.mounts)
 
-    def message(self, cgroup_folder: str | None) -> dict[str, Any]:
-        """The description as the keeper reads it."""
+    def message(self, cgroup_folders: Sequence[str]) -> dict[str, Any]:
+        """The description as the keeper reads it, with the folders that it removes at the end."""
         files = system_files() if self.is_command else self.interpreter
         shown = self._shown()
         return {
             "host": os.getpid(),
-            "cgroups": [cgroup_folder] if cgroup_folder else [],
+            "cgroups": cgroup_folders,
             "packages": PACKAGES,
             "preload": [] if self.is_command else PRELOADED,
             "guest": [] if self.is_command else [f"_hatchway_guest.{name}" for name in _guest_modules()],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hatchway.core.errors import SandboxCrashed, SandboxUnavailable
-from hatchway.sandboxes.jail.cgroups import Cgroup, Cgroups
+from hatchway.sandboxes.jail.cgroups import Cgroup, Cgroups, planned_folders
 from hatchway.sandboxes.jail.launch import INSIDE, Launch
 from hatchway.sandboxes.jail.link import Link
 from hatchway.sandboxes.jail.refusals import refusal
@@ -45,11 +45,11 @@ class Slot:
 class Zygote:
     """A running zygote on one event loop."""
 
-    def __init__(self, process: subprocess.Popen[bytes], link: Link, cgroups: Cgroups | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], link: Link) -> None:
         self.loop = link.loop
         self._process = process
         self._link = link
-        self._cgroups = cgroups
+        self._cgroups: Cgroups | None = None
         self._slots: list[Slot] = []
         self._free: list[Slot] = []
 
@@ -70,11 +70,10 @@ class Zygote:
     @classmethod
     async def _attempted(cls, launch: Launch) -> Zygote:
         process, control = await started(lambda: _executed(launch), _killed)
-        cgroups = Cgroups.create()
-        zygote = cls(process, Link(control), cgroups)
+        zygote = cls(process, Link(control))
         try:
             async with asyncio.timeout(START_SECONDS):
-                told = await zygote._launched(launch.message(cgroups.folder if cgroups else None))
+                told = await zygote._launched(launch)
             if "failed" in told:
                 raise refusal(told)
         except TimeoutError as e:
@@ -131,14 +130,16 @@ class Zygote:
         self._link.close()
         await to_the_end(self._ended())
 
-    async def _launched(self, message: dict[str, Any]) -> dict[str, Any]:
+    async def _launched(self, launch: Launch) -> dict[str, Any]:
         """What it says once its walls stand, or do not.
 
         Raises:
             DiedMute: It ended without a word; then how it ended is all that is known.
         """
+        planned = planned_folders()
         try:
-            await self._link.send(message)
+            await self._link.send(launch.message([folder for folder, _ in planned]))
+            self._cgroups = Cgroups.create(planned)  # the keeper knows of them: killed from here on, we leave nothing
             return await self._link.first_message()
         except (SandboxUnavailable, SandboxCrashed) as e:
             await self.close()

@@ -24,6 +24,13 @@ def main() -> None:
     gc.disable()  # imports make no garbage worth a search; the zygote looks once
     control = socket.socket(fileno=int(sys.argv[1]))
     launch = json.loads(control.recv(1 << 20))
+    try:
+        _keep(launch, control)
+    finally:
+        _remove_cgroups(launch["cgroups"])
+
+
+def _keep(launch: dict[str, Any], control: socket.socket) -> None:
     host = os.pidfd_open(launch["host"])
     if os.getppid() != launch["host"]:
         sys.exit("the host is already gone")
@@ -32,9 +39,7 @@ def main() -> None:
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     zygote_pid = zygote.start(launch, control, kernel.UID_RANGE + os.getpid())
     control.close()  # the host must see the end of file when the zygote dies
-    status = _outlive(zygote_pid, host)
-    _remove_cgroups(launch["cgroups"])
-    sys.exit(zygote.shell_code(status))
+    sys.exit(zygote.shell_code(_outlive(zygote_pid, host)))
 
 
 def _load(launch: dict[str, Any]) -> None:
