@@ -114,6 +114,21 @@ async def test_ipythons_own_display_and_its_kinds(sandbox: CodeSandbox) -> None:
     ]
 
 
+async def test_a_picture_that_is_none_is_passed_over_for_the_next_form(sandbox: CodeSandbox) -> None:
+    code = """
+class Odd:
+    _repr_png_ = _repr_jpeg_ = lambda self: b"no picture"
+    _repr_html_ = lambda self: "<b>odd</b>"
+class Bare:
+    _repr_mimebundle_ = lambda self: {"image/webp": b"RIFF and no more", "image/gif": 3}
+    __repr__ = lambda self: "<bare>"
+display(Odd(), Bare())
+"""
+    result = await run(sandbox, code)
+    assert [(d.mime_type, d.content) for d in result.displays] == [("text/html", b"<b>odd</b>")]
+    assert result.stdout == "<bare>\n"
+
+
 async def test_pictures_survive_an_error_a_timeout_and_sys_exit(sandbox: CodeSandbox) -> None:
     draw = PLOT + "plt.figure(figsize=(1, 1))\n"
     error = await failed(sandbox, draw + "plt.show()\nplt.figure(figsize=(2, 2))\n1 / 0")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hatchway.core.calls import FunctionCall, FunctionSignature, Waiting
-from hatchway.core.errors import CodeLimitError, CodeRuntimeError, CodeTimeoutError, InvalidSetting
+from hatchway.core.errors import CodeLimitError, CodeTimeoutError, InvalidSetting
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.sandboxes.jail import JailSandbox
@@ -256,9 +256,12 @@ async def test_cpu_seconds(jail: JailSandbox, prologue: str) -> None:
 
 
 async def test_value_bytes(jail: JailSandbox) -> None:
-    with pytest.raises(CodeRuntimeError) as raised:
+    with pytest.raises(CodeLimitError) as raised:
         await run(jail, "'x' * 5000", value_bytes=1000)
     assert raised.value.message == "the output takes more bytes on the wire than Limits.value_bytes, 1000"
+    assert raised.value.hint == "raise Limits.value_bytes, or let the code take less"
+    assert raised.value.limit == "value_bytes"
+    assert (await run(jail, "'x' * 500", value_bytes=1000)).output == "x" * 500
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,16 @@ class Completed:
 
 
 FailureKind = Literal[
-    "syntax", "runtime", "value", "memory", "processes", "open_files", "file_bytes", "disk_bytes", "disk_files"
+    "syntax",
+    "runtime",
+    "value",
+    "value_bytes",
+    "memory",
+    "processes",
+    "open_files",
+    "file_bytes",
+    "disk_bytes",
+    "disk_files",
 ]
 
 

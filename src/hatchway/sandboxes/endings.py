@@ -54,7 +54,7 @@ def failure(failed: Failed, tier: Tier) -> CodeExecutionError:
             return over("memory_bytes", failed.message)
         case "disk_bytes" | "disk_files" if tier in ON_THE_HOSTS_DISK:
             return CodeRuntimeError(failed.message, hint="the host's disk is full: see `df`, or set TMPDIR to another")
-        case "processes" | "open_files" | "file_bytes" | "disk_bytes" | "disk_files" as limit:
+        case "value_bytes" | "processes" | "open_files" | "file_bytes" | "disk_bytes" | "disk_files" as limit:
             return over(limit, failed.message)
 
 

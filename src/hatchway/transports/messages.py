@@ -129,7 +129,8 @@ def error(call_id: str, raised: BaseException) -> bytes:
 
 def too_large(what: str, size: int, limit: int) -> ValueNotPortable:
     """The error for a value past `Limits.value_bytes`."""
-    return ValueNotPortable(f"{what} takes {size} bytes on the wire, Limits.value_bytes is {limit}", path=what)
+    message = f"{what} takes {size} bytes on the wire, Limits.value_bytes is {limit}"
+    return ValueNotPortable(message, path=what, hint="raise Limits.value_bytes, or give less at a time")
 
 
 def parse(line: bytes) -> tuple[Message, int | None]:

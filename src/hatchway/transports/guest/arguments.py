@@ -24,7 +24,8 @@ def packed(name, args, kwargs, limit):
         )
         if len(data) <= limit:
             return data
-    raise ValueError("%s(): the arguments take more bytes on the wire than Limits.value_bytes, %d" % (name, limit))
+    told = "%s(): the arguments take more bytes on the wire than Limits.value_bytes, %d: pass less at a time"
+    raise ValueError(told % (name, limit))
 
 
 def _packed(name, root, value):

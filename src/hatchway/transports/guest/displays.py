@@ -14,7 +14,12 @@ FORMS = (
     ("text/latex", "_repr_latex_"),
 )  # of several forms the first one is told
 MAX_TEXT = 4096
-_BINARY = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_BEGINNINGS = {  # a value can be mistaken about its own picture: the host would take that for a broken protocol
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+}
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, dict, tuple, set))
 _DRAWING = ("matplotlib", "mpl_toolkits", "seaborn", "pandas.plotting")
 
@@ -151,15 +156,21 @@ def _best(bundle):
             data = "".join(map(str, data))
         if not data:
             continue
-        if mime_type not in _BINARY:
+        if mime_type not in _BEGINNINGS:
             return mime_type, str(data)
-        if isinstance(data, (bytes, bytearray)):
-            return mime_type, bytes(data)
-        try:
-            return mime_type, base64.b64decode(data)
-        except ValueError:
-            continue
+        picture = _bytes(data)
+        if picture.startswith(_BEGINNINGS[mime_type]) and (mime_type != "image/webp" or picture[8:12] == b"WEBP"):
+            return mime_type, picture
     return None
+
+
+def _bytes(data):
+    if isinstance(data, (bytes, bytearray)):
+        return bytes(data)
+    try:
+        return base64.b64decode(data)
+    except (TypeError, ValueError):
+        return b""
 
 
 def _open_figures():

@@ -206,7 +206,7 @@ class Interpreter:
             else:
                 if 0 < len(packed) <= limit:
                     return b'{"type":"execution_complete","output":%s}\n' % packed
-                kind = "value"
+                kind = "value_bytes"
                 told = "the output takes more bytes on the wire than Limits.value_bytes, %d" % limit
         failed = {"type": "execution_failed", "kind": kind, "message": told}
         return codec.dumps(failed) + b"\n"
