@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.weaker_wall import without_warning
@@ -79,8 +81,46 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits() -> None:
     done = jail("--timeout", "0.5", "--", "sleep", "60")
     assert done.returncode == 124
-    assert without_warning(done.stderr) == "hatchway: the command went over its limit of wall_seconds\n"
+    assert (
+        without_warning(done.stderr)
+        == "hatchway: the command went over its limit of wall_seconds; give it more with --timeout\n"
+    )
     assert jail("--memory", "lots", "--", "true").returncode == 2
+
+
+def test_the_scratch_folder_is_as_large_as_it_is_given() -> None:
+    if JailSandbox.probe().tier != "namespaces":
+        pytest.skip("a quota that refuses takes the namespaces tier")
+    fill = ["--tier", "namespaces", "--", "dd", "if=/dev/zero", "of=/tmp/x", "bs=1M", "count=20"]
+    assert "No space left on device" in jail("--disk", "8M", *fill).stderr
+    assert jail("--disk", "30M", *fill).returncode == 0
+
+
+REQUESTS = """
+import sys, urllib.request
+for method, path in (("GET", "/"), ("POST", "/"), ("GET", "/x")):
+    try:
+        print(urllib.request.urlopen(urllib.request.Request(sys.argv[1] + path, method=method)).status)
+    except OSError as e:
+        print(e)
+"""
+
+
+def test_domains_with_their_methods() -> None:
+    pytest.importorskip("cryptography")
+    if JailSandbox.probe().tier != "namespaces" or not os.path.exists("/usr/bin/python3"):
+        pytest.skip("needs namespaces and /usr/bin/python3")
+    with HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        where = f"127.0.0.1:{server.server_port}"
+        asked = ["--", "/usr/bin/python3", "-c", REQUESTS, f"http://{where}"]
+        some = jail("--allow-domain", f"{where}=get,HEAD", *asked).stdout.splitlines()
+        none = jail("--allow-domain", where, "--deny-domain", where, *asked).stdout.splitlines()
+        server.shutdown()
+    refused = f"HTTP Error 403: POST http://{where} is refused: only GET, HEAD is allowed there"
+    assert some == ["200", refused, "HTTP Error 404: Not Found"]
+    assert none == [f"HTTP Error 403: http://{where} is refused: {where} is denied"] * 3
+    assert "are not HTTP methods" in jail("--allow-domain", "a.test=", *asked).stderr
 
 
 def test_signals_are_handed_on() -> None:

@@ -264,6 +264,10 @@ MALFORMED = {
         "400 CONNECT takes a host and a port",
     ),
     "CONNECT with a path": (b"CONNECT a.test:443/x HTTP/1.1\r\nHost: a.test\r\n\r\n", "400 CONNECT takes a host"),
+    "CONNECT with a fragment": (
+        b"CONNECT a.test:80#:443 HTTP/1.1\r\nHost: a.test:80\r\n\r\n",
+        "400 CONNECT takes a host",
+    ),
     "two hosts": (
         b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n",
         "400 the request is not valid",

@@ -30,6 +30,12 @@ hatchway jail --workspace .:rw --deny-read .env -- bash
 
 Exits with the command's own code, 128 + N when signal N killed it, 124 when the time was over.
 """
+GIVING_MORE = {
+    "memory_bytes": "--memory",
+    "disk_bytes": "--disk",
+    "wall_seconds": "--timeout",
+    "processes": "--processes",
+}
 SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -53,9 +59,11 @@ class Size(click.ParamType[int]):
 @click.option("--mount", multiple=True, metavar="HOST:INSIDE", help="Show HOST read-only at INSIDE, below /input.")
 @click.option("--deny-read", multiple=True, metavar="GLOB", help="Keep what matches closed, such as .env.")
 @click.option("--deny-write", multiple=True, metavar="GLOB", help="Keep what matches as it is.")
-@click.option("--allow-domain", multiple=True, metavar="DOMAIN", help="Let HTTP(S) to DOMAIN through a proxy.")
+@click.option("--allow-domain", multiple=True, metavar="DOMAIN[=GET,HEAD]", help="Let HTTP(S) to it through a proxy.")
+@click.option("--deny-domain", multiple=True, metavar="DOMAIN", help="Keep it closed, whatever is allowed.")
 @click.option("--env", multiple=True, metavar="NAME[=VALUE]", help="Set a variable, or hand on yours.")
 @click.option("--memory", type=Size(), metavar="SIZE", help="Memory of all its processes, such as 512M.")
+@click.option("--disk", type=Size(), metavar="SIZE", help="What it may write to its scratch folder, such as 2G.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Kill it after that.")
 @click.option("--processes", type=click.IntRange(min=1), metavar="N", help="Processes and threads at one time.")
 @click.option("--tier", type=click.Choice(["namespaces", "landlock"]), help="Take this wall and no other.")
@@ -69,8 +77,10 @@ def jail(
     deny_read: Sequence[str],
     deny_write: Sequence[str],
     allow_domain: Sequence[str],
+    deny_domain: Sequence[str],
     env: Sequence[str],
     memory: int | None,
+    disk: int | None,
     timeout: float | None,
     processes: int | None,
     tier: Literal["namespaces", "landlock"] | None,
@@ -93,9 +103,10 @@ def jail(
             workdir=spaces[0][0] if spaces else None,
         ),
         env=dict(_variable(e) for e in env),
-        allowed_domains=allow_domain,
+        allowed_domains=[_domain(d) for d in allow_domain],
+        denied_domains=deny_domain,
     )
-    ctx.exit(asyncio.run(_run(made, list(command), _limits(memory, timeout, processes))))
+    ctx.exit(asyncio.run(_run(made, list(command), _limits(memory, disk, timeout, processes))))
 
 
 async def _run(jail: CommandJail, argv: list[str], limits: Limits) -> int:
@@ -110,17 +121,20 @@ async def _run(jail: CommandJail, argv: list[str], limits: Limits) -> int:
 def _exit_code(command: JailedCommand) -> int:
     assert command.returncode is not None
     if command.limit:
-        click.echo(f"hatchway: the command went over its limit of {command.limit}", err=True)
+        more = f"; give it more with {GIVING_MORE[command.limit]}" if command.limit in GIVING_MORE else ""
+        click.echo(f"hatchway: the command went over its limit of {command.limit}{more}", err=True)
         return Exit.TIMEOUT if command.limit == "wall_seconds" else 128 - command.returncode
     return command.returncode if command.returncode >= 0 else 128 - command.returncode
 
 
-def _limits(memory: int | None, timeout: float | None, processes: int | None) -> Limits:
+def _limits(memory: int | None, disk: int | None, timeout: float | None, processes: int | None) -> Limits:
     from dataclasses import replace
 
     from hatchway.sandboxes.jail.command_jail import COMMAND_LIMITS
 
-    given = {"memory_bytes": memory, "wall_seconds": timeout, "processes": processes}
+    given = {"memory_bytes": memory, "disk_bytes": disk, "wall_seconds": timeout, "processes": processes}
+    if disk is not None:
+        given["file_bytes"] = max(disk, COMMAND_LIMITS.file_bytes)  # one file may fill it
     return replace(COMMAND_LIMITS, **{name: value for name, value in given.items() if value is not None})  # pyright: ignore
 
 
@@ -129,6 +143,11 @@ def _pair(text: str) -> tuple[str, str]:
     if not colon or not host or not inside:
         raise click.UsageError(f"--mount {text!r}: write HOST:INSIDE")
     return host, inside
+
+
+def _domain(text: str) -> str | tuple[str, list[str]]:
+    domain, equals, methods = text.partition("=")
+    return (domain, [m.strip().upper() for m in methods.split(",")]) if equals else domain
 
 
 def _variable(text: str) -> tuple[str, str]:

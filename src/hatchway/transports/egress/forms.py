@@ -29,7 +29,7 @@ def connect_target(request: h11.Request) -> Target:
         ToolDenied: Its Host header names another one.
     """
     authority = request.target.decode("ascii")
-    if authority.rpartition(":")[2].isdigit() is False or "/" in authority or "@" in authority:
+    if not authority.rpartition(":")[2].isdigit() or any(c in authority for c in "/?#@"):
         raise BadRequest("CONNECT takes a host and a port")
     target = target_of(f"https://{authority}")
     check_host(request, target, default_port=target.port)
