@@ -20,6 +20,8 @@ from hatchway.sandboxes.guest_process import Death
 ON_THE_HOSTS_DISK: tuple[Tier, ...] = ("landlock", "process")
 """Where no file system of their own holds the files of the code: what it writes is watched, never refused."""
 
+KILLED = "if the code did not kill itself, the machine had no memory left: see `free -m`, or lower Limits.memory_bytes"
+
 
 def completed(
     output: Any, printed: tuple[str, str], shown: tuple[Display, ...], usage: Usage, tier: Tier
@@ -66,7 +68,8 @@ def died(death: Death, *, is_silent: bool) -> HatchwayError:
         return over(death.limit, f"the code went over its limit of {death.limit}")
     if is_silent and death.signal == "SIGKILL":
         return CodeRuntimeError("the code closed its channel to the host")
-    return CodeRuntimeError(f"the interpreter died: {death}")
+    hint = KILLED if death.signal == "SIGKILL" else ""
+    return CodeRuntimeError(f"the interpreter died: {death}", hint=hint)
 
 
 def over(limit: str, message: str) -> CodeLimitError:

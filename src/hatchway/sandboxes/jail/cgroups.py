@@ -12,6 +12,9 @@ from dataclasses import dataclass
 INTERPRETER_BYTES = 16 * 1024 * 1024
 """What the interpreter itself may take beside the code's memory."""
 
+NEARLY_BYTES = 4 * 1024 * 1024
+"""So near to its limit a group is over it: the kernel charges several pages at a time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupFiles:
@@ -65,8 +68,10 @@ class Cgroup:
         return 0
 
     def was_over(self) -> bool:
-        """Whether the kernel killed a process in it for want of memory."""
-        return self._count_kills() > self._kills_before
+        """Whether the kernel killed a process in it for going over its limit, and not because the machine was full."""
+        if self._count_kills() <= self._kills_before:
+            return False
+        return self.peak_bytes() >= self._limit + INTERPRETER_BYTES - NEARLY_BYTES
 
     def remove(self) -> bool:
         """Take it away; whether it is gone: not while a process in it is still dying. Legal twice."""
