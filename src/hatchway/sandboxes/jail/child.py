@@ -19,7 +19,12 @@ class SealedChild(SealedProcess):
         super().__init__(zygote, quota, egress)
         self.transport = StdinStdoutTransport()
         self.stdout_fd, stdout = os.pipe()
-        self.stderr_fd, stderr = os.pipe()
+        try:
+            self.stderr_fd, stderr = os.pipe()
+        except OSError:
+            os.close(self.stdout_fd)
+            os.close(stdout)
+            raise
         self._their_fds = [stdout, stderr]
 
     @classmethod

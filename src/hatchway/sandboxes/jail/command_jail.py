@@ -21,6 +21,7 @@ from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.sealed_command import SealedCommand
 from hatchway.sandboxes.jail.system_files import PATH
 from hatchway.sandboxes.jail.zygote import Zygote
+from hatchway.sandboxes.shortage import NoRoom, no_process
 from hatchway.sandboxes.starting import to_the_end
 
 if TYPE_CHECKING:
@@ -123,19 +124,27 @@ class CommandJail:
         Raises:
             InvalidSetting: There is no such program inside.
             SandboxUnavailable: The wall cannot be built here.
-            SandboxCrashed: It died while starting.
+            SandboxCrashed: It died while starting, or the machine has no room for it.
         """
         if not argv or isinstance(argv, str):
             raise InvalidSetting("a command is a list: the program and its arguments", hint="['ls', '-l']")
+        try:
+            return await self._started(argv, (stdin, stdout, stderr), limits, env or {}, has_tty=has_tty)
+        except OSError as e:
+            raise no_process(e) from e
+
+    async def _started(
+        self, argv: Sequence[str], streams: tuple[Stream, ...], limits: Limits, env: Mapping[str, str], *, has_tty: bool
+    ) -> JailedCommand:
         async with self._starting:
             await self._build()
         environment = {
             **{"HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "PATH": PATH},
             **(self._launch.egress.environment if self._launch.egress else {}),
             **self._environment,
-            **(env or {}),
+            **env,
         }
-        pipes = Pipes(stdin, stdout, stderr)
+        pipes = Pipes(*streams)
         try:
             body = await self._body(argv, environment, limits, pipes, has_tty=has_tty)
         except BaseException:
@@ -209,6 +218,8 @@ class CommandJail:
             try:
                 self._zygote = await Zygote.start(self._launch)
                 return
+            except NoRoom:
+                raise  # no reason to hold it by less
             except (SandboxUnavailable, SandboxCrashed) as refused:
                 if self._tier == "namespaces" or self._launch.egress is not None:
                     raise

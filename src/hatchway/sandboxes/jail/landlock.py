@@ -34,6 +34,7 @@ from hatchway.sandboxes.process.inside.scratch import remove_tree
 from hatchway.sandboxes.process.python import Python
 from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.sandboxes.quota import Quota
+from hatchway.sandboxes.shortage import no_process
 from hatchway.sandboxes.shown_files import link, show_input
 from hatchway.sandboxes.starting import started, to_the_end
 
@@ -108,9 +109,7 @@ class LandlockTier:
             process = LandlockedProcess(self._spawner, quota)
             await process.begin(self._launch)
         except OSError as e:
-            raise SandboxCrashed(
-                f"no process can be started: {os.strerror(e.errno or 0)}", hint="see `ulimit -a`"
-            ) from e
+            raise no_process(e) from e
         self._made.add(process)
         return process
 

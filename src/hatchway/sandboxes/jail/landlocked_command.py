@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hatchway.core.errors import SandboxCrashed
 from hatchway.core.limits import Limits
 from hatchway.sandboxes.guest_process import Death
 from hatchway.sandboxes.jail.disk_watch import DiskWatch
@@ -18,6 +17,7 @@ from hatchway.sandboxes.jail.sealed_command import not_started, rlimits
 from hatchway.sandboxes.process.spawner import Spawner
 from hatchway.sandboxes.process.supervised import Supervised
 from hatchway.sandboxes.quota import Quota
+from hatchway.sandboxes.shortage import no_process
 
 
 class LandlockedCommand(Supervised):
@@ -80,7 +80,12 @@ class CommandSpawner:
             SandboxCrashed: The spawner is gone.
         """
         quota = Quota.of(limits)
-        told, theirs = os.pipe()
+        try:
+            told, theirs = os.pipe()
+        except OSError:
+            for fd in fds:
+                os.close(fd)
+            raise
         try:
             command = LandlockedCommand(self._spawner, [fds[0], theirs, *fds[1:]], quota)
             cwd = made_folder(self._launch)
@@ -92,8 +97,7 @@ class CommandSpawner:
             await command.start(cwd, {**environment, "HOME": cwd, "TMPDIR": cwd}, **more)
             failed = await asyncio.to_thread(os.read, told, 4096)
         except OSError as e:
-            reason = os.strerror(e.errno or 0)
-            raise SandboxCrashed(f"no process can be started: {reason}", hint="see `ulimit -a`") from e
+            raise no_process(e) from e
         finally:
             os.close(told)
         if failed:

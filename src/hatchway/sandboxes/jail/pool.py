@@ -9,6 +9,7 @@ from contextlib import suppress
 from hatchway.core.errors import HatchwayError, SandboxCrashed
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
 from hatchway.sandboxes.quota import Quota
+from hatchway.sandboxes.shortage import no_process
 
 BREATH_SECONDS = 0.003
 """For each spare that is left, an action has so long to itself before successors are made: most are done by then, and
@@ -37,12 +38,15 @@ class Pool:
 
         Raises:
             SandboxUnavailable: The wall cannot be built here.
-            SandboxCrashed: It died while starting.
+            SandboxCrashed: It died while starting, or the machine has no room for it.
         """
-        if not self._maker.is_alive:
-            await self._start()
-        self._quota = quota
-        process = self._spare(quota) or await self._made(quota)
+        try:
+            if not self._maker.is_alive:
+                await self._start()
+            self._quota = quota
+            process = self._spare(quota) or await self._made(quota)
+        except OSError as e:
+            raise no_process(e) from e
         if self._spares:
             asyncio.get_running_loop().call_later(len(self._spares) * BREATH_SECONDS, self._refill, quota)
         else:
@@ -93,7 +97,7 @@ class Pool:
             task.add_done_callback(self._making.discard)
 
     async def _add_spare(self, quota: Quota) -> None:
-        with suppress(HatchwayError):  # the next action that needs a process tells what is wrong
+        with suppress(HatchwayError, OSError):  # the next action that needs a process tells what is wrong
             process = await self._maker.make(quota)
             if quota == self._quota:
                 self._spares.append(process)

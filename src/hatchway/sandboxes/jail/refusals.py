@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchway.core.errors import HatchwayError, InvalidSetting, SandboxUnavailable
+from hatchway.sandboxes.shortage import is_shortage, no_process
 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 _CLONE = Path("/proc/sys/kernel/unprivileged_userns_clone")
@@ -18,6 +19,8 @@ def refusal(told: dict[str, Any]) -> HatchwayError:
     reason, number = told["failed"], told["errno"]
     if told["is_grant"]:
         return InvalidSetting(f"cannot show {reason}", hint="give a workspace_root and file_mounts that can be read")
+    if is_shortage(number):
+        return no_process(OSError(number, reason))
     return SandboxUnavailable(f"the namespaces tier is refused here: {reason}", hint=_hint(number))
 
 

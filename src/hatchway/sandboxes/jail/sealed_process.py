@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import select
@@ -22,13 +23,13 @@ from hatchway.sandboxes.jail.zygote import Slot, Zygote
 from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.inside import tree
 from hatchway.sandboxes.quota import Quota
+from hatchway.sandboxes.shortage import no_process
 
 HELLO_BYTES = 4096
 MAX_FDS = 8
 LOOK_SECONDS = 0.05
 """Between two looks at the memory of all processes of a child."""
 SIGNALS = {number.value: number.name for number in signal.Signals}
-NO_ROOM = "the machine has no room for another child"
 
 
 class SealedProcess:
@@ -67,9 +68,7 @@ class SealedProcess:
             self.kill()
             self._die(Death(is_crash=True))
             if isinstance(e, OSError):
-                raise SandboxCrashed(
-                    f"{NO_ROOM}: {os.strerror(e.errno or 0)}", hint="see `ulimit -a` and `free`"
-                ) from e
+                raise no_process(e) from e
             raise
 
     @property
@@ -175,7 +174,17 @@ class SealedProcess:
             await self.wait_gone()
             reason = told.get("reason") or self._reason or "it died"
             raise SandboxCrashed(f"a child could not be sealed: {reason}", hint="hatchway doctor")
-        given = dict(zip(told["fds"], fds, strict=True))
+        try:
+            self._take_descriptors(told["fds"], fds)
+        except BaseException:
+            for fd in {*fds} - {self._init, self._guest}:
+                os.close(fd)
+            raise
+
+    def _take_descriptors(self, names: list[str], fds: array[int]) -> None:
+        if len(names) != len(fds):  # the kernel drops what this process has no room for
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        given = dict(zip(names, fds, strict=True))
         self._init, self._guest = given["init"], given["guest"]
         self._init_pid, self._pid = _pid_of(self._init), _pid_of(self._guest)
         self._cpu = CpuTime(self._pid, self._init_pid)

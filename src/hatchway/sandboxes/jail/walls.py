@@ -12,6 +12,7 @@ from hatchway.sandboxes.jail.landlock import LandlockTier
 from hatchway.sandboxes.jail.launch import Launch
 from hatchway.sandboxes.jail.namespaces import NamespacesTier
 from hatchway.sandboxes.quota import Quota
+from hatchway.sandboxes.shortage import NoRoom
 
 JailTier = Literal["namespaces", "landlock"]
 NO_SOCKETS = "without namespaces the code has no sockets: allowed domains are reached by fetch only"
@@ -51,6 +52,8 @@ class Walls:
             return
         try:
             await self._try("namespaces")
+        except NoRoom:
+            raise  # no reason to hold the code by less
         except (SandboxUnavailable, SandboxCrashed) as refused:
             await self._fall_back(refused)
 

@@ -17,6 +17,7 @@ from hatchway.sandboxes.jail.launch import INSIDE, Launch
 from hatchway.sandboxes.jail.link import Link
 from hatchway.sandboxes.jail.refusals import refusal
 from hatchway.sandboxes.quota import Quota
+from hatchway.sandboxes.shortage import is_shortage, no_process
 from hatchway.sandboxes.starting import started, to_the_end
 
 START_SECONDS = 30.0
@@ -212,6 +213,8 @@ def _executed(launch: Launch) -> tuple[subprocess.Popen[bytes], socket.socket]:
             )
         except OSError as e:
             ours.close()
+            if is_shortage(e.errno):
+                raise no_process(e) from e
             raise SandboxUnavailable(f"{command[0]} cannot be started: {e}", hint=f"try: {command[0]} -V") from e
     return process, ours
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from hatchway.core.errors import SandboxUnavailable
 from hatchway.sandboxes.process.python import START_SECONDS, Python
+from hatchway.sandboxes.shortage import is_shortage, no_process
 from hatchway.transports.stdio import GUEST
 
 INSIDE = Path(__file__).parent / "inside" / "__main__.py"
@@ -30,7 +31,10 @@ class Spawner:
     control socket, so a spawner belongs to no event loop."""
 
     def __init__(self, python: Python) -> None:
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as e:
+            raise no_process(e) from None
         command = [*python.argv, str(INSIDE), str(theirs.fileno()), str(GUEST) if python.has_guest else ""]
         try:
             self._process = _started(command, theirs.fileno(), python.hash_seed)
@@ -39,6 +43,8 @@ class Spawner:
             _wait_until_ready(self._process, ours)
         except OSError as e:
             ours.close()
+            if is_shortage(e.errno):
+                raise no_process(e) from None
             raise SandboxUnavailable(f"{python.executable} cannot run guests: {e.strerror or e}", hint=HINT) from None
         finally:
             theirs.close()
