@@ -10,7 +10,7 @@ import select
 import signal
 import socket
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hatchway.core.errors import SandboxCrashed
@@ -138,7 +138,11 @@ class SealedProcess:
         return self._slot.cgroup if self._slot is not None else None
 
     async def _started(self, order: dict[str, Any], fds: list[int]) -> socket.socket:
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError:
+            _close(fds)
+            raise
         ours.setblocking(False)
         try:
             with theirs:
@@ -147,8 +151,7 @@ class SealedProcess:
                     order = {**order, "has_cgroup": slot.cgroup is not None}
                     await slot.link.order(order, [theirs.fileno(), *fds], self._on_died)
                 finally:
-                    for fd in fds:
-                        os.close(fd)
+                    _close(fds)
             await self._take_hello(ours)
         except BaseException:
             ours.close()
@@ -177,8 +180,7 @@ class SealedProcess:
         try:
             self._take_descriptors(told["fds"], fds)
         except BaseException:
-            for fd in {*fds} - {self._init, self._guest}:
-                os.close(fd)
+            _close({*fds} - {self._init, self._guest})
             raise
 
     def _take_descriptors(self, names: list[str], fds: array[int]) -> None:
@@ -248,6 +250,11 @@ class SealedProcess:
         self._init = self._guest = -1
         if self._slot is not None:
             self._zygote.release(self._slot)
+
+
+def _close(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _pid_of(pidfd: int) -> int:
