@@ -12,9 +12,8 @@ _HINTS = {
     errno.ENFILE: "close files, or raise the limit of the machine: `sysctl fs.file-max`",
     errno.EAGAIN: "end other processes, or raise the limits: `ulimit -u`, and pids.max of the cgroup",
     errno.ENOMEM: "free memory: see `free -m`",
-    errno.ENOSPC: "the host's disk is full: see `df`, or set TMPDIR to another",
-    errno.EDQUOT: "the host's disk is full: see `df`, or set TMPDIR to another",
 }
+_FULL_DISK = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "the host's disk is full: see `df`, or set TMPDIR to another")
 
 
 class NoRoom(SandboxCrashed):
@@ -22,13 +21,13 @@ class NoRoom(SandboxCrashed):
 
 
 def is_shortage(number: int | None) -> bool:
-    """Whether this errno means that something was used up."""
+    """Whether this errno means that something is used up. Not a disk: by the same number namespaces are refused."""
     return number in _HINTS
 
 
 def no_process(e: OSError) -> SandboxCrashed:
     """The error for a process that could not be started; `NoRoom` when something was used up."""
     why = os.strerror(e.errno) if e.errno else str(e)
-    if e.errno in _HINTS:
-        return NoRoom(f"the machine has no room for another process: {why}", hint=_HINTS[e.errno])
+    if hint := {**_HINTS, **_FULL_DISK}.get(e.errno or 0):
+        return NoRoom(f"the machine has no room for another process: {why}", hint=hint)
     return SandboxCrashed(f"no process can be started: {why}", hint="hatchway doctor")

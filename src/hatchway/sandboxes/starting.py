@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -15,8 +16,14 @@ async def started(start: Callable[[], T], undo: Callable[[T], object]) -> T:
     Args:
         start: Starts it; may block.
         undo: Ends it again; called in a thread when nobody is there any more to take it.
+
+    Raises:
+        OSError: There is no room for another thread.
     """
-    starting = asyncio.get_running_loop().run_in_executor(None, start)  # no task: a loop that ends does not cancel it
+    try:
+        starting = asyncio.get_running_loop().run_in_executor(None, start)  # no task: an ending loop does not cancel it
+    except RuntimeError as e:
+        raise BlockingIOError(errno.EAGAIN, str(e)) from e  # no thread can be started
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:

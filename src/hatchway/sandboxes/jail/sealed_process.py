@@ -23,7 +23,7 @@ from hatchway.sandboxes.jail.zygote import Slot, Zygote
 from hatchway.sandboxes.output_folder import OutputFolder
 from hatchway.sandboxes.process.inside import tree
 from hatchway.sandboxes.quota import Quota
-from hatchway.sandboxes.shortage import no_process
+from hatchway.sandboxes.shortage import is_shortage, no_process
 
 HELLO_BYTES = 4096
 MAX_FDS = 8
@@ -52,7 +52,7 @@ class SealedProcess:
         self._gone: asyncio.Future[None] = zygote.loop.create_future()
         self._cpu: CpuTime | None = None
         self._cpu_at_end = 0.0
-        self._reason = ""
+        self._reason, self._errno = "", 0
         self._is_over_memory = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -175,7 +175,9 @@ class SealedProcess:
         told: dict[str, Any] = json.loads(data) if data else {"sealed": False}
         if not told["sealed"]:
             await self.wait_gone()
-            reason = told.get("reason") or self._reason or "it died"
+            reason, number = told.get("reason") or self._reason or "it died", told.get("errno") or self._errno
+            if is_shortage(number):
+                raise OSError(number, reason)
             raise SandboxCrashed(f"a child could not be sealed: {reason}", hint="hatchway doctor")
         try:
             self._take_descriptors(told["fds"], fds)
@@ -200,7 +202,7 @@ class SealedProcess:
             self._die(Death(is_crash=True))
             return
         self._cpu_at_end = max(self._cpu_at_end, told.get("cpu", 0.0))
-        self._reason = told.get("reason", "")
+        self._reason, self._errno = told.get("reason", ""), told.get("errno") or 0
         self._die(self._death_of(told.get("status")))
 
     def _death_of(self, status: int | None) -> Death:

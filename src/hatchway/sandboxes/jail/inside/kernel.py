@@ -36,7 +36,7 @@ CAPABILITY_HEADER, NO_CAPABILITIES = struct.pack("=Ii", 0x20080522, 0), bytes(24
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
-_libc_with_gil = ctypes.PyDLL(None)
+_libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 
 
 def _checked(result: int, what: str) -> int:

@@ -165,7 +165,7 @@ class Zygote:
             else:
                 self._spawn(order, fds, seal)
         except OSError as e:
-            _say(self._control, {"died": order.get("number"), "status": None, "reason": str(e)})
+            _say(self._control, {"died": order.get("number"), "status": None, "reason": str(e), "errno": e.errno})
         finally:
             for fd in fds:
                 os.close(fd)
@@ -175,9 +175,14 @@ class Zygote:
         kernel.unshare(kernel.NEWPID)
         try:
             init = native.clone_sleeper()
-            init_pidfd = os.pidfd_open(init)
-            seal.aim(order, fds)
-            pid = kernel.fork()
+            try:
+                init_pidfd = os.pidfd_open(init)
+                seal.aim(order, fds)
+                pid = kernel.fork()
+            except OSError:
+                os.kill(init, signal.SIGKILL)  # nobody else knows of it
+                _reaped(init)
+                raise
             if not pid:
                 child.run(self._launch, order, seal)
         finally:
