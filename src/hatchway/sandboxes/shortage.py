@@ -27,7 +27,6 @@ def is_shortage(number: int | None) -> bool:
 
 def no_process(e: OSError) -> SandboxCrashed:
     """The error for a process that could not be started; `NoRoom` when something was used up."""
-    why = os.strerror(e.errno) if e.errno else str(e)
     if hint := {**_HINTS, **_FULL_DISK}.get(e.errno or 0):
-        return NoRoom(f"the machine has no room for another process: {why}", hint=hint)
-    return SandboxCrashed(f"no process can be started: {why}", hint="hatchway doctor")
+        return NoRoom(f"the machine has no room for another process: {os.strerror(e.errno or 0)}", hint=hint)
+    return SandboxCrashed(f"no process can be started: {e.strerror or e}", hint="hatchway doctor")

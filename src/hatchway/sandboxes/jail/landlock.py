@@ -9,6 +9,7 @@ out. Its processes are found by their descent. Nothing can be shown at another p
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import sys
@@ -159,7 +160,10 @@ def made_folder(launch: Launch) -> str:
     Raises:
         InvalidSetting: Something granted is gone, or cannot be shown; no folder is left then.
     """
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
+    try:
+        folder = os.path.realpath(tempfile.mkdtemp(prefix="hatchway-"))
+    except FileNotFoundError as e:  # what tempfile says when every folder it knows is full
+        raise OSError(errno.ENOSPC, str(e)) from e
     if launch.has_files:
         try:
             os.mkdir(f"{folder}/output")

@@ -188,6 +188,8 @@ class SealedProcess:
     def _take_descriptors(self, names: list[str], fds: array[int]) -> None:
         if len(names) != len(fds):  # the kernel drops what this process has no room for
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        if self._death is not None:  # it died, or its zygote did, before its hello was read
+            raise SandboxCrashed("the jail is gone", hint="run the action again")
         given = dict(zip(names, fds, strict=True))
         self._init, self._guest = given["init"], given["guest"]
         self._init_pid, self._pid = _pid_of(self._init), _pid_of(self._guest)

@@ -104,6 +104,7 @@ class Zygote:
 
         Raises:
             SandboxCrashed: The zygote is gone.
+            OSError: There is no room for another process.
         """
         while self._free:
             slot = self._free.pop()
@@ -186,9 +187,12 @@ class Zygote:
             fds = [theirs.fileno(), entrance.fileno()]
             await self._link.send({"slot": True, "has_cgroup": True, **walls}, fds)
         try:
-            await slot.link.first_message()
+            told = await slot.link.first_message()
         except SandboxUnavailable as e:
             raise SandboxCrashed("the jail is gone", hint="run the action again") from e
+        if "failed" in told:
+            self._shut(slot)
+            raise OSError(told["errno"], told["failed"])
         return slot
 
 

@@ -165,7 +165,10 @@ class Zygote:
             else:
                 self._spawn(order, fds, seal)
         except OSError as e:
-            _say(self._control, {"died": order.get("number"), "status": None, "reason": str(e), "errno": e.errno})
+            if "slot" in order:
+                os.write(fds[0], json.dumps({"failed": str(e), "errno": e.errno}).encode())
+            else:
+                _say(self._control, {"died": order.get("number"), "status": None, "reason": str(e), "errno": e.errno})
         finally:
             for fd in fds:
                 os.close(fd)
