@@ -138,6 +138,8 @@ def test_mistakes_say_what_to_do() -> None:
     assert "hatchway jail --read DIR" in done.stderr
     assert "does not exist on the host" in jail("--workspace", "/nowhere", "--", "true").stderr
     assert "write HOST:INSIDE" in jail("--mount", "x", "--", "true").stderr
+    assert "write NAME=VALUE" in jail("--env", "=1", "--", "true").stderr
+    assert f"show a file with --read {__file__}" in jail("--workspace", __file__, "--", "true").stderr
 
 
 class Terminal:

@@ -237,6 +237,16 @@ async def test_many_at_once_and_closing_leaves_nothing(make: Callable[..., Comma
     assert set(tree.descendants(os.getpid())) <= before
 
 
+async def test_commands_that_end_at_once_are_no_crash_and_leave_nothing(jail: CommandJail) -> None:
+    await jail.run(["true"])
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(10):
+        done = await asyncio.gather(*(jail.run(["true"]) for _ in range(8)))
+        assert {each.exit_code for each in done} == {0}
+    await asyncio.sleep(0.1)
+    assert len(os.listdir("/proc/self/fd")) <= before + 32  # slots of eight at once are kept, with a few files each
+
+
 async def test_a_cancelled_run_kills_the_command(jail: CommandJail) -> None:
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(sh(jail, "sleep 60"), 0.3)

@@ -100,7 +100,7 @@ def jail(
             write=[d for d, is_writable in spaces if is_writable],
             deny_read=deny_read,
             deny_write=deny_write,
-            workdir=spaces[0][0] if spaces else None,
+            workdir=_directory(spaces[0][0]) if spaces else None,
         ),
         env=dict(_variable(e) for e in env),
         allowed_domains=[_domain(d) for d in allow_domain],
@@ -138,6 +138,12 @@ def _limits(memory: int | None, disk: int | None, timeout: float | None, process
     return replace(COMMAND_LIMITS, **{name: value for name, value in given.items() if value is not None})  # pyright: ignore
 
 
+def _directory(workspace: str) -> str:
+    if os.path.exists(workspace) and not os.path.isdir(workspace):
+        raise click.UsageError(f"--workspace {workspace}: it is not a directory; show a file with --read {workspace}")
+    return workspace
+
+
 def _pair(text: str) -> tuple[str, str]:
     host, colon, inside = text.rpartition(":")
     if not colon or not host or not inside:
@@ -152,6 +158,8 @@ def _domain(text: str) -> str | tuple[str, list[str]]:
 
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
+    if not name:
+        raise click.UsageError(f"--env {text!r}: write NAME=VALUE")
     if not equals and name not in os.environ:
         raise click.UsageError(f"--env {name}: there is no such variable here; write {name}=VALUE")
     return name, value if equals else os.environ[name]

@@ -69,6 +69,8 @@ def path_rules(
         )
     if not any(rules.workdir.is_relative_to(p) for p in shown):
         raise InvalidSetting(f"workdir {str(rules.workdir)!r} lies in no place that is shown", hint="add it to read=")
+    if not rules.workdir.is_dir():
+        raise InvalidSetting(f"workdir {str(rules.workdir)!r} is not a directory", hint="give a file by read= alone")
     return rules
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hatchway.core.errors import SandboxCrashed
 from hatchway.sandboxes.jail.egress import Egress
 from hatchway.sandboxes.jail.launch import quota_order
 from hatchway.sandboxes.jail.sealed_process import SealedProcess
@@ -36,6 +37,9 @@ class SealedChild(SealedProcess):
         """
         child = cls(zygote, quota, egress)
         channel = await child._ordered(quota_order(quota), child._their_fds)
+        if child.is_dead:
+            channel.close()
+            raise SandboxCrashed("the jail's child died before it was used", hint="run the action again")
         fd = channel.detach()
         child.transport.adopt(fd, fd)
         return child

@@ -184,12 +184,15 @@ class SealedProcess:
         except BaseException:
             _close({*fds} - {self._init, self._guest})
             raise
+        if self._death is not None and self._death.is_crash:
+            raise SandboxCrashed("the jail is gone", hint="run the action again")
 
     def _take_descriptors(self, names: list[str], fds: array[int]) -> None:
         if len(names) != len(fds):  # the kernel drops what this process has no room for
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        if self._death is not None:  # it died, or its zygote did, before its hello was read
-            raise SandboxCrashed("the jail is gone", hint="run the action again")
+        if self._death is not None:  # its end was heard before its hello: a program can be that short
+            _close(fds)
+            return
         given = dict(zip(names, fds, strict=True))
         self._init, self._guest = given["init"], given["guest"]
         self._init_pid, self._pid = _pid_of(self._init), _pid_of(self._guest)
