@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hatchway.core.errors import InvalidSetting
-from hatchway.core.grants import AllowedDomain, FileMount, as_allowed_domains, as_file_mounts
+from hatchway.core.grants import AllowedDomain, FileMount, as_allowed_domains, as_environment, as_file_mounts
 
 
 def test_the_three_forms_of_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,3 +43,15 @@ def test_the_three_forms_of_a_domain() -> None:
         AllowedDomain("x.org", ("GET",)),
         AllowedDomain("y.org", ("GET", "HEAD")),
     )
+
+
+@pytest.mark.parametrize("env", [{"": "KEY"}, {"A=B": "KEY"}, {"A\0": "KEY"}, {"A": "KEY\0"}, {"A": 3}, {3: "KEY"}])
+def test_what_is_no_variable_is_refused_without_its_value(env: dict[str, str]) -> None:
+    with pytest.raises(InvalidSetting, match=r"^env\[") as refused:
+        as_environment(env)
+    assert "KEY" not in str(refused.value)
+
+
+def test_an_environment() -> None:
+    assert as_environment(None) == {}
+    assert as_environment({"A": "", "b_1": "é=\n"}) == {"A": "", "b_1": "é=\n"}

@@ -45,3 +45,6 @@ def test_bad_rules(tmp_path: Path) -> None:
             path_rules(deny_read=[pattern])
     with pytest.raises(InvalidSetting, match="lies in no place that is shown"):
         path_rules(workdir=tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidSetting, match="is not a directory"):
+        path_rules(read=[tmp_path], workdir=tmp_path / "file")

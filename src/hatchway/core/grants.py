@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -78,6 +78,24 @@ def as_workspace(given: str | Path | None, setting: str = "workspace_root") -> P
     if not path.is_dir():
         raise InvalidSetting(f"{setting} {str(given)!r} is not a directory")
     return path
+
+
+def as_environment(given: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment variables of a sandbox.
+
+    Raises:
+        InvalidSetting: A name or a value is none that a variable can have. The value is not told: it may be a key.
+    """
+    for name, value in (given or {}).items():
+        for what, text in (("the name", name), ("the value", value)):
+            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidSetting(f"env[{name!r}]: {what} is {type(text).__name__}, not text", hint="use str()")
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise InvalidSetting(
+                f"env[{name!r}] cannot be set: a name is not empty and has no '=', and neither has a null character",
+                hint="env={'NAME': 'value'}",
+            )
+    return dict(given or {})
 
 
 def _readable(path: Path, setting: str) -> Path:

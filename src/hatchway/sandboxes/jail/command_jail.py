@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
 from hatchway.core.errors import InvalidSetting, SandboxCrashed, SandboxUnavailable
-from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_environment, as_file_mounts
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.paths import PathRules
@@ -93,7 +93,7 @@ class CommandJail:
             egress=Egress(network) if network.allowed else None,
             is_command=True,
         )
-        self._environment = dict(env or {})
+        self._environment = as_environment(env)
         self._zygote: Zygote | None = None
         self._spawner: CommandSpawner | None = None
         self._running: set[JailedCommand] = set()
@@ -129,7 +129,7 @@ class CommandJail:
         if not argv or isinstance(argv, str):
             raise InvalidSetting("a command is a list: the program and its arguments", hint="['ls', '-l']")
         try:
-            return await self._started(argv, (stdin, stdout, stderr), limits, env or {}, has_tty=has_tty)
+            return await self._started(argv, (stdin, stdout, stderr), limits, as_environment(env), has_tty=has_tty)
         except OSError as e:
             raise no_process(e) from e
 

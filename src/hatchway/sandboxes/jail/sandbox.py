@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, SandboxUnavailable
-from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts, as_workspace
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_environment, as_file_mounts, as_workspace
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.paths import PathRules
@@ -103,7 +103,7 @@ class JailSandbox(GuestSandbox[JailedProcess]):
             workspace=as_workspace(workspace_root),
             mounts=as_file_mounts(file_mounts),
             paths=paths or PathRules(),
-            environment={**({"PATH": COMMANDS} if has_commands else {}), **(env or {})},
+            environment={**({"PATH": COMMANDS} if has_commands else {}), **as_environment(env)},
             egress=Egress(self.network) if self.network.allowed and tier != "landlock" else None,
         )
         self._walls = Walls(self._launch, tier)

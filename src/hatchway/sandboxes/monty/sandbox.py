@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hatchway.core.calls import as_code
 from hatchway.core.errors import InvalidSetting, MissingExtra
-from hatchway.core.grants import INPUT_ROOT, AllowedDomainInput, FileMount, FileMountInput, as_file_mounts, as_workspace
+from hatchway.core.grants import (
+    INPUT_ROOT,
+    AllowedDomainInput,
+    FileMount,
+    FileMountInput,
+    as_environment,
+    as_file_mounts,
+    as_workspace,
+)
 from hatchway.core.limits import DEFAULT_LIMITS, Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.recording import Recording
@@ -72,7 +80,7 @@ class MontySandbox(CodeSandbox):
                 MONTY, additional_instructions=f"{MONTY.additional_instructions}\n{PLACES}".strip()
             )
         self._places = Sessions(idle_seconds=session_idle_seconds, most=max_sessions)
-        self._env = dict(env or {})
+        self._env = as_environment(env)
         self._running: Runtime | None = None
 
     async def execute(

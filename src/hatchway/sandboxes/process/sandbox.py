@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import HatchwayError, SandboxCrashed
-from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_file_mounts, as_workspace
+from hatchway.core.grants import AllowedDomainInput, FileMountInput, as_environment, as_file_mounts, as_workspace
 from hatchway.core.limits import Limits
 from hatchway.core.network import NetworkRules
 from hatchway.core.results import Tier
@@ -101,7 +101,7 @@ class ProcessSandbox(GuestSandbox[SupervisedProcess]):
             network=True, packages=names, displays=True, additional_instructions=PLACES if self._files.is_any else ""
         )
         self._ipython, self._site_folders = ipython, already
-        self._env = dict(env or {})
+        self._env = as_environment(env)
         self._spawners = Spawners()
         self._spares: list[SupervisedProcess] = []
         self._refill: asyncio.Task[None] | None = None
