@@ -19,6 +19,8 @@ from hatchway.sandboxes.registry import available
 
 DATA = HERE.parent.parent / "shared" / "data"
 FLOORS = {
+    ("jail", "HumanEval"): 164,
+    ("jail", "MBPP"): 427,
     ("process", "HumanEval"): 164,
     ("process", "MBPP"): 427,
     ("monty", "HumanEval"): 162,
