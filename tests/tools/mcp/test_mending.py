@@ -82,14 +82,16 @@ async def test_one_bad_tool_costs_no_other(transport: Any, caplog: pytest.LogCap
     with transport() as entry:
         async with McpServers({"odd": entry}) as servers:
             tools = {tool.name.removeprefix("odd."): tool for tool in await servers.tools()}
-            assert list(tools) == ["good", "no_schema", "listed_schema", "other_schema", "said", "gives", "hints"]
-            assert tools["no_schema"].bind((), {"x": [1]}) == {"x": [1]}
+            wrong = ["no_schema", "listed_schema", "other_schema", "required", "properties"]
+            assert list(tools) == ["good", *wrong, "icons", "said", "gives", "hints"]
+            assert [tools[name].bind((), {"x": [1]}) for name in wrong] == [{"x": [1]}] * len(wrong)
             assert (tools["said"].description, tools["hints"].read_only) == ("", False)
             with pytest.raises(ToolError, match="unknown parameter 'b'"):
                 tools["good"].bind((), {"b": 1})
             assert await tools["other_schema"].func(anything=1) == "called"
     assert caplog.text.count("something without a name; it is left out") == 4
     assert "tool 'listed_schema' of an MCP server is listed with an invalid inputSchema" in caplog.text
+    assert "tool 'icons' of an MCP server is listed with an invalid execution" in caplog.text
 
 
 async def test_answers_that_are_none_are_told_in_one_line() -> None:

@@ -61,6 +61,7 @@ async def test_a_server_that_dies_during_a_call_fails_that_call_and_is_started_a
         assert raised.value.message == (
             "the MCP server 'odd' died during the call; exit code 3; its last words: giving up"
         )
+        assert raised.value.hint == "the next call starts it anew; look first whether this one had an effect"
         assert await called(servers, "pid") != before
         assert servers.connection("odd").starts == 2
 
@@ -70,7 +71,7 @@ async def test_a_server_that_stops_listening_is_started_again() -> None:
         assert await called(servers, "deaf") == "cannot hear you any more"
         with pytest.raises(ToolError) as raised:
             await called(servers, "echo", text="x")
-        assert str(raised.value) == "the MCP server 'odd' died during the call; it said nothing"
+        assert raised.value.message == "the MCP server 'odd' died during the call; it said nothing"
         assert await called(servers, "echo", text="y") == "y"
         assert servers.connection("odd").starts == 2
 
@@ -189,6 +190,20 @@ async def test_servers_that_cannot_be_had(lists: str, settings: dict[str, Any], 
             await servers.tools()
     assert said in raised.value.message
     assert "signal" not in raised.value.message  # who was sent away did not die
+
+
+async def test_all_servers_that_cannot_be_had_are_named() -> None:
+    entries = odd("stillborn") | {"other": odd()["odd"], "third": {"command": "no-such-program"}}
+    async with McpServers(entries) as servers:
+        with pytest.raises(ServerUnavailable) as raised:
+            await servers.tools()
+    first, why, third, third_why = raised.value.message.splitlines()[1:]
+    assert raised.value.message.startswith("2 MCP servers cannot be had:\n")
+    assert first.startswith("- MCP server 'odd' (the command")
+    assert why == "  run the command of server 'odd' in a shell to see why"
+    assert "third" in third
+    assert "no-such-program" in third + third_why
+    assert raised.value.hint.startswith('with "optional": true in its entry a server is done without')
 
 
 async def test_an_optional_server_is_done_without() -> None:

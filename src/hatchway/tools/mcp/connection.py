@@ -150,7 +150,8 @@ class Connection:
                 return ToolError(refusal(error))
             link.leave()
             heard = await self._ended(link) or "it said nothing"
-            return ToolError(f"the MCP server {self.name!r} died during the call; {heard}")
+            again = "the next call starts it anew; look first whether this one had an effect"
+            return ToolError(f"the MCP server {self.name!r} died during the call; {heard}", hint=again)
         told = (refusal(error), link.web.refusal() if link.web else "")
         return ToolError("; ".join(part for part in told if part))
 

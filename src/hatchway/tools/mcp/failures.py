@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -47,6 +47,17 @@ def unavailable(
             hint = hint or f"run the command of server {name!r} in a shell to see why"
     told = "; ".join(part for part in (why, heard) if part)
     return ServerUnavailable(f"MCP server {name!r} ({what}) cannot be reached: {told}", hint=hint)
+
+
+def all_of(errors: Sequence[ServerUnavailable]) -> ServerUnavailable:
+    """One error for all servers that cannot be had, each with what to do about it."""
+    if len(errors) == 1:
+        return errors[0]
+    told = "\n".join(f"- {str(each).replace(chr(10), f'{chr(10)}  ')}" for each in errors)
+    return ServerUnavailable(
+        f"{len(errors)} MCP servers cannot be had:\n{told}",
+        hint='with "optional": true in its entry a server is done without, with "disabled": true it is left out',
+    )
 
 
 def _public(url: str) -> str:

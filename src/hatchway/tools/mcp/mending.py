@@ -15,12 +15,12 @@ _KINDS: dict[str, type] = {
     "annotations": dict,
     "description": str,
     "execution": dict,
-    "icons": list,
     "outputSchema": dict,
     "title": str,
     "_meta": dict,
 }
 """What a tool may say beside its name and arguments."""
+_TASKS = ("forbidden", "optional", "required", None)
 _CONTENT = frozenset(("audio", "image", "resource", "resource_link", "text"))
 """The kinds of content the SDK knows."""
 _log = logging.getLogger("hatchway")
@@ -51,6 +51,7 @@ def _known(part: Any) -> Any:
 
 def _mended(told: Any, is_old: bool) -> dict[str, Any] | None:
     tool = cast(dict[str, Any], told) if isinstance(told, dict) else {}
+    tool.pop("icons", None)  # nobody sees them here, and the SDK would refuse the list for a bad one
     if not isinstance(name := tool.get("name"), str):
         _log.warning("an MCP server lists something without a name; it is left out: %.100r", cast(object, told))
         return None
@@ -59,6 +60,8 @@ def _mended(told: Any, is_old: bool) -> dict[str, Any] | None:
         wrong.append("inputSchema")
     if is_old and tool.get("outputSchema") is not None and not _is_record(tool["outputSchema"]):
         wrong.append("outputSchema")
+    if isinstance(runs := tool.get("execution"), dict) and cast(dict[str, Any], runs).get("taskSupport") not in _TASKS:
+        wrong.append("execution")
     hints: dict[str, Any] = tool["annotations"] if isinstance(tool.get("annotations"), dict) else {}
     if not all(isinstance(hint, (str if word == "title" else bool) | None) for word, hint in hints.items()):
         wrong.append("annotations")  # which of them to believe is not ours to guess
@@ -70,7 +73,20 @@ def _mended(told: Any, is_old: bool) -> dict[str, Any] | None:
 
 
 def _is_record(schema: Any) -> bool:
-    return isinstance(schema, dict) and cast(dict[str, Any], schema).get("type") == "object"
+    """Whether the SDK takes it for the schema of an object: it looks at four words, and at nothing below them."""
+    if not isinstance(schema, dict):
+        return False
+    told = cast(dict[str, Any], schema)
+    required: Any = told.get("required") or []
+    properties: Any = told.get("properties") or {}
+    return (
+        told.get("type") == "object"
+        and isinstance(told.get("$schema"), str | None)
+        and isinstance(required, list)
+        and all(isinstance(name, str) for name in cast(list[Any], required))
+        and isinstance(properties, dict)
+        and all(isinstance(each, dict | bool) for each in cast(dict[str, Any], properties).values())
+    )
 
 
 @asynccontextmanager

@@ -91,7 +91,7 @@ class McpServers:
             fresh: Ask those too that are known from the notes alone.
 
         Raises:
-            ServerUnavailable: A server that is not optional cannot be had.
+            ServerUnavailable: Servers that are not optional cannot be had; all of them are named.
             MissingExtra: The `mcp` package is not installed.
         """
         if fresh:
@@ -101,12 +101,19 @@ class McpServers:
             await self._recall()
         asked = [name for name in self._wanted() if name not in self._listings or name in self._stale]
         outcomes = await asyncio.gather(*(self._list(name) for name in asked), return_exceptions=True)
+        missing: list[ServerUnavailable] = []
         for name, outcome in zip(asked, outcomes, strict=True):
-            if isinstance(outcome, BaseException):
-                is_known = name in self._listings or self.settings[name].optional
-                if not (isinstance(outcome, ServerUnavailable) and is_known):
-                    raise outcome
-                self._missed(name, outcome)
+            if isinstance(outcome, ServerUnavailable):
+                if name in self._listings or self.settings[name].optional:
+                    self._missed(name, outcome)
+                else:
+                    missing.append(outcome)
+            elif outcome is not None:
+                raise outcome
+        if missing:
+            from hatchway.tools.mcp.failures import all_of  # the SDK takes a second to import
+
+            raise all_of(missing)
         listed = (self._listings.get(name) for name in self.settings)
         return [tool for listing in listed if listing is not None for tool in listing.tools]
 
