@@ -45,6 +45,21 @@ def test_never_overwritten_silently(tmp_path: Path) -> None:
     assert (folder / "v1" / "impl.py").read_text() == CODE
 
 
+def test_what_was_written_by_hand_or_half_saved_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "gentools" / "saved" / "scale"
+    folder.mkdir(parents=True)
+    (folder / "api.py").write_text("def run():\n    'By hand.'\n")
+    save_tool("scale", CODE, new_version=True, root=tmp_path)
+    assert "VERSION = 2" in (folder / "api.py").read_text()
+    assert "By hand." in (folder / "v1" / "api.py").read_text()
+    (folder / "v2").mkdir()  # killed after the old code was kept and the new one written
+    (folder / "v2" / "impl.py").write_text(CODE)
+    (folder / "impl.py").write_text("def run(): ...")
+    save_tool("scale", CODE, new_version=True, root=tmp_path)
+    assert (folder / "v2" / "impl.py").read_text() == CODE
+    assert "VERSION = 2" in (folder / "v2" / "api.py").read_text()
+
+
 @pytest.mark.parametrize(
     ("name", "category", "code", "said"),
     [

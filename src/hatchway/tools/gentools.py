@@ -108,14 +108,16 @@ def _next_version(folder: Path, name: str, *, new_version: bool) -> int:
         return 1
     if not new_version:
         raise ToolError(f"the tool {name} is there already", hint="take another name, or new_version=True")
-    return int(told[1]) + 1 if told else 1
+    return int(told[1]) + 1 if told else 2  # somebody wrote it by hand: it is the first
 
 
 def _keep(folder: Path, version: int) -> None:
     kept = folder / f"v{version}"
     kept.mkdir(exist_ok=True)
     for file in ("api.py", "impl.py", "__init__.py"):
-        _write(kept / file, (folder / file).read_text(encoding="utf-8"))
+        # one that is kept is not replaced: who was killed amid saving left a newer file under the old number
+        if (folder / file).exists() and not (kept / file).exists():
+            _write(kept / file, (folder / file).read_text(encoding="utf-8"))
 
 
 def _bound(table: SymbolTable) -> set[str]:

@@ -253,6 +253,17 @@ async def test_a_certificate_nobody_signed(secure_web: Any) -> None:
     assert raised.value.hint == 'set its "ca_file" to the certificate that signed the server\'s'
 
 
+async def test_a_server_that_speaks_no_tls(web: Any) -> None:
+    url = web.url.replace("http://", "https://")
+    async with McpServers({"far": {"url": f"{url}/mcp", "connect_timeout": 20}}) as servers:
+        with pytest.raises(ServerUnavailable) as raised:
+            await servers.tools()
+    assert "TLS failed" in raised.value.message
+    assert raised.value.hint == (
+        "look whether the server speaks TLS at this port; one that does not has an http:// url"
+    )
+
+
 async def test_a_key_in_an_address_is_not_told() -> None:
     async with McpServers({"far": {"url": "http://me:secret@127.0.0.1:9/mcp?key=secret#secret"}}) as servers:
         with pytest.raises(ServerUnavailable) as raised:

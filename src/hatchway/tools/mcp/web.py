@@ -75,8 +75,11 @@ class Web(httpx2.AsyncHTTPTransport):
         """What to change about it."""
         if self._status in (401, 403):
             return 'set its "headers", such as {"Authorization": "Bearer ${TOKEN}"}'
-        if self._failure is not None and "ssl" in repr(self._failure).lower():
+        failed = repr(self._failure).lower() if self._failure is not None else ""
+        if "certificate" in failed:
             return 'set its "ca_file" to the certificate that signed the server\'s'
+        if "ssl" in failed:
+            return "look whether the server speaks TLS at this port; one that does not has an http:// url"
         return "look whether the server runs, and whether the url is right" if self._failure or self._status else ""
 
 
