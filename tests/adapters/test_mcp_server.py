@@ -124,6 +124,7 @@ async def test_a_client_without_a_person_gets_calls_that_wait(tmp_path: Path) ->
         assert said(done) == "8"
         unknown = await client.call_tool("resume", {"run_id": "nope", "decisions": {}})
         assert unknown.is_error
+        assert said(unknown).startswith("no run 'nope' in this journal")
 
 
 @pytest.mark.parametrize(("word", "given"), [({"ran": 5}, "6"), ("not_run", "3")])

@@ -15,6 +15,7 @@ def test_the_three_forms_of_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     expected = FileMount(file.resolve(), "/input/data/x.csv")
     assert as_file_mounts(["data/x.csv"]) == (expected,)
+    assert as_file_mounts([Path("data/x.csv")]) == (expected,)
     assert as_file_mounts([(file, "data/x.csv")]) == (expected,)
     assert as_file_mounts([FileMount(str(file), "data/x.csv")]) == (expected,)
     assert as_file_mounts([(file, "/srv/x.csv")]) == (FileMount(file.resolve(), "/srv/x.csv"),)
@@ -35,6 +36,13 @@ def test_missing_and_doubled_mounts_are_refused(tmp_path: Path) -> None:
         as_file_mounts([str(tmp_path)])
     with pytest.raises(InvalidSetting, match="file_mounts takes a list, not one entry"):
         as_file_mounts("data")
+    with pytest.raises(InvalidSetting, match="file_mounts takes a list, not one entry"):
+        as_file_mounts(tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="an absolute host path needs a path inside"):
+        as_file_mounts([tmp_path])
+    for wrong in (("a", "b", "ro"), ("a", 1)):
+        with pytest.raises(InvalidSetting, match="is no mount"):
+            as_file_mounts([wrong])  # type: ignore[list-item]
 
 
 def test_the_three_forms_of_a_domain() -> None:

@@ -199,6 +199,15 @@ async def test_quotas(
     assert over.value.limit == limit
 
 
+async def test_a_disk_full_of_files_is_told_as_such(make_jail: MakeJail, workspace: Path) -> None:
+    code = "for i in range(99): open(f'output/{i}', 'w').close()\nimport time\ntime.sleep(20)"
+    async with make_jail(workspace_root=workspace) as jail:
+        with pytest.raises(CodeLimitError) as over:
+            await run(jail, code, limits=Limits(disk_files=50, output_files=1000))
+    assert over.value.limit == "disk_files"
+    assert over.value.hint == "raise Limits.disk_files, or let the code take less"
+
+
 async def test_no_folder_is_left_when_files_cannot_be_shown(
     make_jail: MakeJail, folder: Path, workspace: Path, tier: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple, TypeVar
 
 from hatchway.core.errors import InvalidSetting
@@ -26,7 +26,7 @@ class AllowedDomain(NamedTuple):
     methods: tuple[str, ...] | None = None
 
 
-FileMountInput = str | tuple[str | Path, str] | FileMount
+FileMountInput = str | Path | tuple[str | Path, str] | FileMount
 """`"data/x.csv"` (same relative path on both sides), `(host, inside)`, or a `FileMount`."""
 AllowedDomainInput = str | tuple[str, str | Sequence[str]] | AllowedDomain
 """`"github.com"`, `("github.com", "GET")`, `("github.com", ["GET", "HEAD"])`, or an `AllowedDomain`."""
@@ -52,10 +52,13 @@ def as_file_mounts(mounts: Iterable[FileMountInput]) -> tuple[FileMount, ...]:
 
 
 def _file_mount(mount: FileMountInput) -> FileMount:
-    if isinstance(mount, str):
+    if isinstance(mount, str | Path):
+        mount = str(mount)
         if Path(mount).is_absolute():
             raise InvalidSetting(f"mount {mount!r}: an absolute host path needs a path inside: ({mount!r}, 'name')")
         mount = FileMount(mount, mount)
+    if not (len(mount) == 2 and all(isinstance(side, str | PurePath) for side in mount)):
+        raise InvalidSetting(f"mount {mount!r:.200} is no mount", hint="'data/x.csv', or (host path, path inside)")
     host, inside = Path(mount[0]).expanduser(), PurePosixPath(mount[1])
     if ".." in inside.parts or "\0" in str(inside) or str(inside) in ("", ".", "/"):
         raise InvalidSetting(f"mount path {mount[1]!r} must name a place inside the sandbox, without '..'")
@@ -106,7 +109,8 @@ def _readable(path: Path, setting: str) -> Path:
     except FileNotFoundError:
         raise InvalidSetting(f"{setting} {str(path)!r} does not exist on the host") from None
     except OSError as e:
-        raise InvalidSetting(f"{setting} {str(path)!r} cannot be read: {e.strerror}") from None
+        hint = f"see `namei -l {path}`: which folder is closed" if isinstance(e, PermissionError) else ""
+        raise InvalidSetting(f"{setting} {str(path)!r} cannot be read: {e.strerror}", hint=hint) from None
     if not os.access(path, os.R_OK | (os.X_OK if is_folder else 0)):
         hint = f"chmod u+r{'x' if is_folder else ''} {path}, or run as its owner"
         raise InvalidSetting(f"{setting} {str(path)!r} cannot be read: Permission denied", hint=hint)
@@ -141,6 +145,6 @@ def _allowed_domain(domain: AllowedDomainInput) -> AllowedDomain:
 
 
 def _several(setting: str, given: Iterable[T]) -> Iterable[T]:
-    if isinstance(given, str | FileMount | AllowedDomain):
+    if isinstance(given, str | Path | FileMount | AllowedDomain):
         raise InvalidSetting(f"{setting} takes a list, not one entry", hint=f"{setting}=[{given!r}]")
     return given

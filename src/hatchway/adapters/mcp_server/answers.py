@@ -20,7 +20,15 @@ from mcp.types import (
 
 from hatchway.adapters.mcp_server.media import taken_out
 from hatchway.core.calls import FunctionCall
-from hatchway.core.errors import ApprovalRequired, CodeExecutionError, HatchwayError, InDoubt
+from hatchway.core.errors import (
+    ApprovalRequired,
+    CodeExecutionError,
+    HatchwayError,
+    InDoubt,
+    SandboxCrashed,
+    SandboxUnavailable,
+    TransportError,
+)
 from hatchway.core.output import OutputBuffer
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.values import as_python
@@ -51,8 +59,10 @@ def done(result: ExecutionResult, most: int = MAX_FILES) -> CallToolResult:
 
 def failed(error: HatchwayError, most: int = MAX_FILES) -> CallToolResult:
     """Why there is no result; what the code had printed and shown until then comes along."""
-    if not isinstance(error, CodeExecutionError):
+    if isinstance(error, SandboxCrashed | SandboxUnavailable | TransportError):
         return text(f"sandbox failed: {error}", is_error=True)
+    if not isinstance(error, CodeExecutionError):
+        return text(str(error), is_error=True)
     said = "\n".join(part for part in (error.stdout.rstrip("\n"), str(error)) if part)
     return CallToolResult(content=[_text(said), *_extras(error.files, 0, most)], is_error=True)
 

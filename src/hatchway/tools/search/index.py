@@ -72,7 +72,8 @@ class Index:
             self._prepare()
         except (OSError, sqlite3.Error) as e:
             raise InvalidSetting(
-                f"the search index {place} cannot be opened: {e}", hint="set PYTOOLS_DB_PATH"
+                f"the search index {place} cannot be opened: {e}",
+                hint="remove it where it is damaged: it is made anew; or set PYTOOLS_DB_PATH",
             ) from None
         self._names: list[str] = []
         self._vectors: Any = None

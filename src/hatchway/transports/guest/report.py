@@ -31,16 +31,19 @@ def _kind(error):
     if not isinstance(error, OSError):
         return "runtime"
     if error.errno == errno.ENOSPC:
-        return "disk_bytes" if _has_inodes() else "disk_files"
+        return "disk_bytes" if _has_inodes(error) else "disk_files"
     if error.errno == errno.EAGAIN and (_STARTING.search(str(error)) or _STARTING.search(_last_line(error))):
         return "processes"
     return {errno.EMFILE: "open_files", errno.EFBIG: "file_bytes"}.get(error.errno, "runtime")
 
 
-def _has_inodes():
+def _has_inodes(error):
+    """Whether there may be another file where there was no room: `output` is a disk of its own."""
     try:
-        return os.statvfs(".").f_ffree > 0
-    except OSError:
+        named = error.filename2 or error.filename
+        folder = os.path.dirname(named) if isinstance(named, str) else ""
+        return os.statvfs(folder or ".").f_ffree > 0
+    except (OSError, ValueError):
         return True
 
 
