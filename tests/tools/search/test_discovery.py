@@ -137,3 +137,13 @@ def test_what_the_environment_says() -> None:
     for name, value in {"PYTOOLS_SYNC": "maybe", "PYTOOLS_EMBEDDING_DIM": "0", "PYTOOLS_VEC_WEIGHT": "nan"}.items():
         with pytest.raises(InvalidSetting, match=name):
             search_settings({name: value})
+
+
+def test_a_damaged_index_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "search.db").write_bytes(b"rubbish" * 1000)
+    finder = Finder("hybrid", SearchSettings(database=tmp_path / "search.db", embedder="test", dimensions=8))
+    finder.offer({})
+    with pytest.raises(InvalidSetting) as raised:
+        finder.search("anything")
+    assert raised.value.message.endswith("search.db cannot be opened: file is not a database")
+    assert raised.value.hint == "remove it where it is damaged: it is made anew; or set PYTOOLS_DB_PATH"
