@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from hatchway.agent import Agent, AgentEvent, ApprovalRequest, CodeExecutionOutput, Response
+from hatchway.agent import Agent, AgentEvent, ApprovalRequest, CodeExecutionOutput, Response, ResponseChunk
 from hatchway.agent.conversations import Conversations
+from hatchway.agent.interpreter import LOST
 from hatchway.core.decisions import Ran
 from hatchway.sandboxes.process.inside import tree
 from hatchway.testing import Call, Reply, ScriptedAgentModel
@@ -36,7 +37,7 @@ def script(plan: str) -> ScriptedAgentModel:
             return Call("effects_mark", {"number": done}) if done < 2 else "Marked."
         if plan == "nested" and messages[0].parts[0].content == "go":
             return Call("subagent_task", {"prompt": "pay"}) if done < 1 else "Delegated."
-        code = f"{BOTH}\npay(3)" if plan == "three" else BOTH
+        code = BOTH + {"three": "\npay(3)", "failing": "\n1 / 0"}.get(plan, "")
         return [Reply(code="x = 5"), Reply(code=code)][done] if done < 2 else "All paid."
 
     return ScriptedAgentModel(reply)
@@ -146,6 +147,33 @@ async def test_killed_while_a_tool_runs_the_call_is_in_doubt(tmp_path: Path) -> 
     assert [(dict(each.tool_args), each.in_doubt, each.code) for each in asked] == [({"euros": 2}, True, BOTH)]
     assert paid(tmp_path) == ["1", "2"]
     assert events[-1].content == "All paid."  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("plan", ["calls", "failing"])
+async def test_killed_after_an_action_ended_it_is_shown_told_and_not_done_again(tmp_path: Path, plan: str) -> None:
+    with Conversations.open(journal_of(tmp_path)) as conversations:
+        conversation = conversations.create(tmp_path)
+        async with agent_for(tmp_path, plan, conversation) as agent:
+            async for event in agent.stream("go"):
+                if isinstance(event, ApprovalRequest):
+                    event.approve()
+        # as a process leaves it that dies between the end of the second action and the storing of its answer
+        *before, reply, answer, _ = conversation.messages()
+        await conversation.replace([*before, reply])
+        run = conversation.journal.runs()[0]
+        now = {"id": reply.parts[0].tool_call_id, "kind": "code", "session": run.session_id, "place": run.place}  # type: ignore[union-attr]
+        await conversation.set_open({"limit": None, "done": [], "now": now})
+        conversation.release()
+    events, agent = await resumed(tmp_path, plan)
+    assert paid(tmp_path) == ["1", "2"]
+    assert [event for event in events if isinstance(event, ApprovalRequest)] == []
+    shown = [event for event in events if not isinstance(event, ResponseChunk)]
+    calls = ["CallDecided", "CallStarted", "ToolOutput", "CodeExecutionOutputChunk"] * 2
+    end = "CodeExecutionOutput" if plan == "calls" else "RunFailed"
+    assert [type(event).__name__ for event in shown] == ["RunStarted", *calls, end, "Response"]
+    assert {event.agent_id for event in shown} == {"main"}
+    told = agent.messages[-2].parts[0].content  # type: ignore[union-attr]
+    assert told == f"{answer.parts[0].content}\n\n{LOST}"  # type: ignore[union-attr]
 
 
 async def test_killed_while_the_model_calls_a_tool_itself_it_is_in_doubt(tmp_path: Path) -> None:

@@ -52,15 +52,16 @@ class Interpreter:
     def __init__(self, emit: Emit, agent_id: str, *, had_state: bool = False) -> None:
         self._emit, self._agent_id = emit, agent_id
         self._mode: CodeMode | None = None
+        self._hears: Emit = self.heard
         self._open = AsyncExitStack()
         self._session: ModeSession | None = None
         self._gate: ActionGate | None = None
         self._had_state, self._owes_note = had_state, False
         self._is_paused = False
 
-    def drive(self, mode: CodeMode) -> None:
-        """Use this mode from now on; its `approve` and `on_event` are those of this interpreter."""
-        self._mode = mode
+    def drive(self, mode: CodeMode, hears: Emit) -> None:
+        """Use this mode from now on; its `approve` is that of this interpreter, its `on_event` is `hears`."""
+        self._mode, self._hears = mode, hears
 
     @property
     def mode(self) -> CodeMode:
@@ -159,6 +160,11 @@ class Interpreter:
             raise
         except (CodeExecutionError, SandboxCrashed, SandboxUnavailable, TransportError) as e:
             return e
+
+    async def tell_again(self, run_id: str) -> None:
+        """Tell what happened in an action that came to its end in a process that is gone."""
+        for event in await asyncio.to_thread(self.mode.journal.events, run_id):
+            self._hears(event)
 
     async def store(self) -> None:
         """Have the journal store what happened so far."""

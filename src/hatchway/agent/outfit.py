@@ -110,18 +110,19 @@ class Outfit:
         own = as_tools(self.tools)
         if SAVE_TOOL not in own:
             own = {**own, SAVE_TOOL: save_tool_tool(self.working_dir)}
+        hears = SavedImages(self.working_dir, self.images_dir, interpreter.heard).heard
         mode = CodeMode(
             sandbox,
             tools=own.values(),
             approve=interpreter.approve,
             limits=self._limits(),
             journal=self.journal,
-            on_event=SavedImages(self.working_dir, self.images_dir, interpreter.heard).heard,
+            on_event=hears,
             mcp_servers=self.ptc_servers or None,
             mcp_notes=self.working_dir / NOTES_FOLDER,
         )
         await closing.enter_async_context(mode)
-        interpreter.drive(mode)
+        interpreter.drive(mode, hears)
         closing.push_async_callback(interpreter.close)
         threads = ToolThreads()
         closing.callback(threads.close)

@@ -18,7 +18,7 @@ from hatchway.agent.subagents import Subagents
 from hatchway.agent.told import failure_told
 from hatchway.agent.tool_calls import ToolCalls
 from hatchway.agent.turn import CallsBook, Done
-from hatchway.core.calls import FunctionCall
+from hatchway.core.calls import CallRecord, FunctionCall
 from hatchway.core.decisions import Later, NotRun, Ran, Settlement
 from hatchway.core.errors import (
     ApprovalRequired,
@@ -96,6 +96,9 @@ class Resuming:
 
     async def _ended(self, row: RunRow, gate: ActionGate) -> ActionEnd:
         if isinstance(row.ending, ExecutionResult | CodeExecutionError):
+            if isinstance(row.ending, CodeExecutionError):
+                row.ending.calls = await self._made(row)  # stored apart from it; the model must not make them again
+            await self._interpreter.tell_again(row.run_id)  # whoever listens now has not seen it, or not its end
             return ActionEnd(end=row.ending, notes=(LOST,))
         decisions: dict[str, Settlement] = {}
         attempts = MOST_ATTEMPTS
@@ -140,10 +143,13 @@ class Resuming:
         return answer if isinstance(answer, Ran) else NotRun()
 
     async def _told_as_error(self, row: RunRow, refused: CheckpointRefused) -> CodeExecutionError:
-        journal = self._interpreter.mode.journal
-        history = await asyncio.to_thread(journal.history, row.run_id)
-        made = [call.record() for call in sorted(history.calls.values(), key=lambda call: call.made)]
-        return CodeExecutionError(f"the action was broken off and cannot go on: {refused}", calls=made)
+        calls = await self._made(row)
+        return CodeExecutionError(f"the action was broken off and cannot go on: {refused}", calls=calls)
+
+    async def _made(self, row: RunRow) -> tuple[CallRecord, ...]:
+        """The calls of an action, in the order in which it made them."""
+        history = await asyncio.to_thread(self._interpreter.mode.journal.history, row.run_id)
+        return tuple(call.record() for call in sorted(history.calls.values(), key=lambda call: call.made))
 
     async def _tool(self, call: ToolCallPart, now: dict[str, Any], book: CallsBook) -> Done:
         tool = self._tools.by_name.get(call.tool_name)
