@@ -326,7 +326,7 @@ def read_file(path: str) -> str:
         ({"tools": [read_file]}, "two tools are named 'read_file'"),
         ({"max_subagents": 0}, "max_subagents=0, max_subagent_turns=100: both must be 1 or more"),
         ({"approval_timeout": 0}, "approval_timeout must be more than 0, not 0"),
-        ({"execution_timeout": -1}, "must be a positive number, not -1"),
+        ({"execution_timeout": -1}, "execution_timeout must be more than 0, not -1"),
         ({"context_tokens": 0}, "context_tokens must be 1 or more, not 0"),
         ({"working_dir": Path("/absent")}, "the working directory /absent is not there"),
     ],

@@ -258,7 +258,9 @@ def test_what_cannot_be_had_is_said(hatchway: Any, workspace: Path, args: list[s
         (["run", "-c", "--session", "1", "hi"], "-c is the newest conversation, --session is a chosen one"),
         ([], "there is no terminal and no task: hatchway run TASK"),
         (["--yes", "runs"], "a command stands before its options, and a task is: hatchway run 'runs'"),
-        (["run", "--execution-timeout", "0", "hi"], "0.0 is not in the range x>0"),
+        (["run", "--execution-timeout", "0", "hi"], "'--execution-timeout': 0 is no time: give seconds, more than 0"),
+        (["run", "--execution-timeout", "nan", "hi"], "nan is no time: give seconds, more than 0, such as 30 or 0.5."),
+        (["run", "--approval-timeout", "-1", "hi"], "'--approval-timeout': -1 is no time: give seconds, more than 0"),
     ],
 )
 def test_wrong_words_are_usage_errors(hatchway: Any, args: list[str], message: str) -> None:

@@ -144,6 +144,8 @@ class Outfit:
 
     def _limits(self) -> Limits:
         seconds = FOR_GOOD if self.execution_timeout is None else self.execution_timeout
+        if not seconds > 0:
+            raise InvalidSetting(f"execution_timeout must be more than 0, not {seconds}", hint="None sets no limit")
         return Limits(wall_seconds=seconds, cpu_seconds=max(seconds, 120.0), memory_bytes=MEMORY)
 
     async def _sandbox(self, closing: AsyncExitStack) -> CodeSandbox:

@@ -96,10 +96,7 @@ class Resuming:
 
     async def _ended(self, row: RunRow, gate: ActionGate) -> ActionEnd:
         if isinstance(row.ending, ExecutionResult | CodeExecutionError):
-            if isinstance(row.ending, CodeExecutionError):
-                row.ending.calls = await self._made(row)  # stored apart from it; the model must not make them again
-            await self._interpreter.tell_again(row.run_id)  # whoever listens now has not seen it, or not its end
-            return ActionEnd(end=row.ending, notes=(LOST,))
+            return await self._told_again(row, row.ending)
         decisions: dict[str, Settlement] = {}
         attempts = MOST_ATTEMPTS
         while True:
@@ -125,6 +122,13 @@ class Resuming:
                     decisions[call.call_id] = settled
             except CheckpointRefused as e:
                 return ActionEnd(end=await self._told_as_error(row, e), notes=(LOST,))
+
+    async def _told_again(self, row: RunRow, end: ExecutionResult | CodeExecutionError) -> ActionEnd:
+        """An action that came to its end: whoever listens now has not seen it, or not all of it."""
+        if isinstance(end, CodeExecutionError):
+            end.calls = await self._made(row)  # stored apart from it; the model must not make them again
+        await self._interpreter.tell_again(row.run_id)
+        return ActionEnd(end=end, notes=(LOST,))
 
     async def _settled(self, call: FunctionCall, gate: ActionGate, code: str) -> Settlement | None:
         """What a person says about a call in doubt; None where the action is not to go on."""

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from hatchway.cli.options import complete_sandbox, journal_option, packages_option, tools_option
+from hatchway.cli.options import Seconds, complete_sandbox, journal_option, packages_option, tools_option
 
 F = TypeVar("F", bound=Callable[..., Any])
-_SECONDS = click.FloatRange(min=0, min_open=True)
 _LEVELS = click.Choice(["debug", "info", "warning", "error", "critical"])
 
 
@@ -72,12 +71,12 @@ _OPTIONS = (
     ),
     click.option(
         "--execution-timeout",
-        type=_SECONDS,
+        type=Seconds(),
         metavar="SECONDS",
         help="Time one action may take, approvals apart. [default: 300]",
     ),
     click.option(
-        "--approval-timeout", type=_SECONDS, metavar="SECONDS", help="Time to answer a question. [default: no limit]"
+        "--approval-timeout", type=Seconds(), metavar="SECONDS", help="Time to answer a question. [default: no limit]"
     ),
     tools_option,
     packages_option,

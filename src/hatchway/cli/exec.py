@@ -10,7 +10,7 @@ import click
 
 from hatchway.cli.exits import MEANING
 from hatchway.cli.granted import granted_options
-from hatchway.cli.options import journal_option, sandbox_option, yes_option
+from hatchway.cli.options import Seconds, journal_option, sandbox_option, yes_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ CODES = "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANING.i
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(),
     default=30.0,
     metavar="SECONDS",
     show_default=True,

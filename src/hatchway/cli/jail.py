@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hatchway.cli.exits import Exit
+from hatchway.cli.options import Seconds
 
 if TYPE_CHECKING:
     from hatchway.core.limits import Limits
@@ -64,7 +65,7 @@ class Size(click.ParamType[int]):
 @click.option("--env", multiple=True, metavar="NAME[=VALUE]", help="Set a variable, or hand on yours.")
 @click.option("--memory", type=Size(), metavar="SIZE", help="Memory of all its processes, such as 512M.")
 @click.option("--disk", type=Size(), metavar="SIZE", help="What it may write to its scratch folder, such as 2G.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Kill it after that.")
+@click.option("--timeout", type=Seconds(), metavar="SECONDS", help="Kill it after that.")
 @click.option("--processes", type=click.IntRange(min=1), metavar="N", help="Processes and threads at one time.")
 @click.option("--tier", type=click.Choice(["namespaces", "landlock"]), help="Take this wall and no other.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import click
 from click.shell_completion import CompletionItem
+
+
+class Seconds(click.ParamType[float]):
+    """A time; `inf` is one that never ends."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or an error that says what it takes."""
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not seconds > 0:
+            self.fail(f"{value} is no time: give seconds, more than 0, such as 30 or 0.5.", param, ctx)
+        return seconds
 
 
 def complete_sandbox(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
