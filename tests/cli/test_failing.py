@@ -5,6 +5,7 @@ import pytest
 from pydantic_ai import exceptions
 
 from hatchway.cli.failing import VENDOR, failure_text
+from hatchway.cli.objects import error_object
 from hatchway.core.errors import InvalidSetting
 
 
@@ -42,6 +43,15 @@ def http_error(category: type[Exception], status: int, body: object) -> Exceptio
 )
 def test_an_error_says_what_happened_and_what_to_do(error: Exception, told: str) -> None:
     assert failure_text(error) == told
+
+
+def test_a_program_is_told_what_a_person_is_told() -> None:
+    assert error_object(exceptions.ModelConnectionError("m", "Connection error.")) == {
+        "type": "ModelConnectionError",
+        "message": "the vendor cannot be reached: Connection error.",
+        "hint": "see that the network or the server is up, and say it again",
+    }
+    assert error_object(KeyError("x")) == {"type": "KeyError", "message": "'x'", "hint": ""}
 
 
 def test_every_name_is_one_of_pydantic_ai_the_narrow_before_the_wide() -> None:

@@ -36,12 +36,19 @@ def failure_text(error: Exception) -> str:
         return str(error)
     if isinstance(error, click.ClickException):
         return error.format_message()
+    if (words := vendor_words(error)) is not None:
+        return "\n".join(words)
+    return f"{type(error).__name__}: {error}"
+
+
+def vendor_words(error: Exception) -> tuple[str, str] | None:
+    """What happened and what to do, of an error of a vendor; None: it is none."""
     names = {each.__name__ for each in type(error).__mro__}
     for name, (what, hint) in VENDOR.items():
         if name in names:
             status = getattr(error, "status_code", None)
-            return f"{what}{f' ({status})' if status else ''}: {_said(error)}\n{hint}"
-    return f"{type(error).__name__}: {error}"
+            return f"{what}{f' ({status})' if status else ''}: {_said(error)}", hint
+    return None
 
 
 def _said(error: Exception) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from hatchway.cli.failing import vendor_words
 from hatchway.core.decisions import Allow, Decision, Deny, Edit
 from hatchway.core.errors import HatchwayError
 from hatchway.core.events import AgentEvent
@@ -95,12 +96,11 @@ def event_object(event: AgentEvent) -> dict[str, Any]:
 
 def error_object(error: Exception) -> dict[str, str]:
     """An error: its class, what happened, what to do next."""
-    ours = isinstance(error, HatchwayError)
-    return {
-        "type": type(error).__name__,
-        "message": error.message if ours else str(error),
-        "hint": error.hint if ours else "",
-    }
+    if isinstance(error, HatchwayError):
+        message, hint = error.message, error.hint
+    else:
+        message, hint = vendor_words(error) or (str(error), "")
+    return {"type": type(error).__name__, "message": message, "hint": hint}
 
 
 def _field(value: Any) -> Any:
