@@ -14,6 +14,14 @@ from hatchway.agent.conversations import Conversations
 
 SCRIPTED = Path(__file__).parent / "tui" / "scripted.py"
 SHOP = Path(__file__).parent / "tui" / "shop.py"
+ECHO = """
+from pydantic_ai.models.function import FunctionModel
+
+async def say(messages, info):
+    yield messages[-1].instructions
+
+model = FunctionModel(stream_function=say)
+"""
 MODEL = ["--model", "scripted.py:model", "--tools", "shop.py"]
 
 
@@ -45,6 +53,15 @@ def test_the_answer_is_on_stdout_and_all_else_on_stderr(hatchway: Any, workspace
     assert (row["number"], row["state"], row["turns"]) == (1, "idle", 2)
     assert row["title"].startswith("code: print(send(")
     assert hatchway("conversations").stdout.split()[:2] == ["1", "idle"]
+
+
+def test_the_model_is_told_of_each_skill_once_and_of_what_the_workspace_says(hatchway: Any, workspace: Path) -> None:
+    (workspace / "AGENTS.md").write_text("Always say moin.\n", encoding="utf-8")
+    (workspace / "echo.py").write_text(ECHO, encoding="utf-8")
+    told = hatchway("run", "--model", "echo.py:model", "--sandbox", "monty", "hi").stdout
+    assert told.count("Always say moin.") == 1
+    for skill in ("output-parsers", "saving-codeacts", "task-planning"):
+        assert told.count(f"skills/{skill}/SKILL.md") == 1
 
 
 @pytest.mark.usefixtures("agent_jail")

@@ -49,6 +49,7 @@ MORE_TOOLS = """
 # More functions are there, of these servers; find them with your tools `pytools_…`, and call them by their full name,
 # such as `server.function(argument=1)`.
 """
+SKILLS = "Skills, which are instructions for one kind of task; read the file of one that fits before you begin:\n"
 SAVE_TOOL = "save_tool"
 _log = logging.getLogger("hatchway")
 
@@ -139,7 +140,9 @@ class Outfit:
             threads=threads,
             large=LargeResults(WorkspaceFiles(self.working_dir)),
             about_code=about,
-            skills="\n".join(f"- {each.name}: {each.description} ({each.path})" for each in self.skills),
+            skills=SKILLS + "".join(f"\n- {each.name}: {each.description} ({each.path})" for each in self.skills)
+            if self.skills
+            else "",
         )
 
     def _limits(self) -> Limits:

@@ -152,7 +152,6 @@ async def started(setup: Setup, model: str | Model) -> AsyncGenerator[tuple[Agen
             tool_search=config.settings.tool_search,
             permissions=permissions,
             conversation=conversation,
-            skills=config.skills_metadata,
         )
         async with agent:
             yield agent, permissions
