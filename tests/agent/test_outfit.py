@@ -22,6 +22,7 @@ from hatchway.agent import (
 )
 from hatchway.agent.json_tools import json_name
 from hatchway.agent.permissions import PermissionManager
+from hatchway.agent.skills import SkillMetadata
 from hatchway.core.errors import InvalidSetting, InvalidTool
 from hatchway.core.events import CallDecided, CallFailed
 from hatchway.sandboxes.monty import MontySandbox
@@ -313,6 +314,18 @@ async def test_the_code_sees_its_workspace_and_not_its_secrets(tmp_path: Path, w
     assert "secret" not in watch.told(model, 1)
     assert watch.told(model, 2) == ".env holds secrets and is not read"
     assert (tmp_path / "b.txt").read_text() == "made"
+
+
+async def test_skills_of_an_agent_are_told_as_such(tmp_path: Path) -> None:
+    model = ScriptedAgentModel(["hello"])
+    skill = SkillMetadata(name="cakes", description="How to bake.", path=tmp_path / "SKILL.md")
+    async with Agent(model, working_dir=tmp_path, sandbox="monty", skills=[skill]) as agent:
+        assert [event async for event in agent.stream("hi")]
+    told = str(model.seen[0][-1].instructions)  # type: ignore[union-attr]
+    assert told.endswith(
+        "Skills, which are instructions for one kind of task; read the file of one that fits before you begin:\n\n"
+        f"- cakes: How to bake. ({tmp_path}/SKILL.md)"
+    )
 
 
 def read_file(path: str) -> str:
