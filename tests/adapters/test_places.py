@@ -1,5 +1,6 @@
 """Where an agent's code runs, by one word, in each framework: the vendors' SDKs are real, the vendors say a script."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from google.adk.models import Gemini
 from google.adk.runners import InMemoryRunner
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import NativeToolReturnPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessagesTypeAdapter, NativeToolReturnPart, ToolReturnPart
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIResponsesModel
@@ -28,6 +29,7 @@ from hatchway.adapters.google_adk import HatchwayCodeExecutor, code_executor
 from hatchway.adapters.pydantic_ai import CodeModeCapability, code_capability
 from hatchway.core.errors import InvalidSetting
 from hatchway.hosted import code_tool as hosted_code_tool
+from hatchway.sandboxes.registry import sandbox_class
 from hatchway.testing import CallsTool, RanCode, ScriptedVendor, VendorSays
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +72,26 @@ async def test_pydantic_ai(where: str, model: Any) -> None:
     assert words.get(where, "execute_code") in json.dumps(vendor.asked[0]["tools"])
     if isinstance(capability, CodeModeCapability):
         await capability.aclose()
+
+
+@pytest.mark.parametrize("model", VENDORS)
+async def test_files_of_an_action_are_for_the_application_and_pictures_for_the_model(
+    model: Any, tmp_path: Path
+) -> None:
+    made = {"a.csv": b"1,2", "b.bin": bytes(range(256)), "c.png": b"\x89PNG\r\n\x1a\n", "d.svg": b"<svg/>"}
+    code = f"from pathlib import Path\nfor name, data in {made!r}.items():\n    Path('/output', name).write_bytes(data)"
+    vendor = ScriptedVendor(model, [VendorSays(CallsTool("execute_code", {"code": code}, call_id="c")), ENDS])
+    async with sandbox_class("monty")(workspace_root=tmp_path) as sandbox:
+        capability = CodeModeCapability[Any](sandbox=sandbox)
+        result = await Agent(a_model(vendor), capabilities=[capability]).run("go")
+        await capability.aclose()
+    (part,) = [each for message in result.all_messages() for each in message.parts if isinstance(each, ToolReturnPart)]
+    assert part.content == {"files": "a.csv, b.bin, c.png, d.svg"}
+    assert {file.identifier: file.data for file in part.metadata["code_mode"]["files"]} == made
+    told = json.dumps(vendor.asked[1])
+    seen = [name for name, data in made.items() if base64.b64encode(data).decode() in told]
+    assert seen == ["c.png"]
+    assert ModelMessagesTypeAdapter.validate_json(result.all_messages_json())  # bytes and all
 
 
 async def test_pydantic_ai_with_what_does_not_fit() -> None:

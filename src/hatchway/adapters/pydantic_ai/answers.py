@@ -14,8 +14,15 @@ from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.mode.telling import failure_text
 
 
+SEEN = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""What every vendor's model looks at; of anything else some make an error that ends the run."""
+
+
 def returned(result: ExecutionResult, shown: Sequence[UserContent] = ()) -> ToolReturn[Any]:
-    """What the model gets: the output alone, or with what was printed; pictures, files and what tools showed beside."""
+    """What the model gets: the output alone, or with what was printed; pictures and what tools showed beside.
+
+    The files themselves are for the application, in `metadata["code_mode"]["files"]`: the model hears their names.
+    """
     value = jsonable(result.output)
     printed = {"stdout": result.stdout, "stderr": result.stderr}
     parts = {name: text for name, text in printed.items() if text}
@@ -26,10 +33,12 @@ def returned(result: ExecutionResult, shown: Sequence[UserContent] = ()) -> Tool
         parts["files"] = ", ".join(file.name for file in result.files)
     if parts and value is not None:
         parts = {"output": value, **parts}
+    every = _contents([*result.images, *result.files])
+    told = {"tier": result.tier, "calls": result.usage.calls, **({"files": every} if every else {})}
     return ToolReturn(
         return_value=parts or value,
-        content=[*shown, *_contents([*result.images, *result.files])] or None,
-        metadata={"code_mode": {"tier": result.tier, "calls": result.usage.calls}},
+        content=[*shown, *(each for each in every if each.media_type in SEEN)] or None,
+        metadata={"code_mode": told},
     )
 
 
@@ -39,7 +48,7 @@ def failed(error: HatchwayError) -> ModelRetry | ToolFailed:
     return ModelRetry(told) if isinstance(error, CodeExecutionError) else ToolFailed(told)
 
 
-def _contents(files: Sequence[ExecFile | Any]) -> list[UserContent]:
+def _contents(files: Sequence[ExecFile | Any]) -> list[BinaryContent]:
     return [BinaryContent(data=_bytes(file.content), media_type=file.mime_type, identifier=file.name) for file in files]
 
 
