@@ -24,9 +24,9 @@ from google.adk.runners import InMemoryRunner
 from google.genai import types
 from pydantic import PrivateAttr, ValidationError
 
-from hatchway import Limits, tool
+from hatchway import CodeMode, Limits, tool
 from hatchway.adapters.google_adk import AllCodeBlocksPlugin, HatchwayCodeExecutor
-from hatchway.sandboxes.registry import availability
+from hatchway.sandboxes.registry import availability, sandbox_class
 
 pytestmark = pytest.mark.anyio
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -349,6 +349,20 @@ async def test_two_invocations_at_once_keep_their_blocks_apart() -> None:
         ]
         both = await asyncio.gather(*(turn(runner, session, "go") for runner, session, _ in agents))
     assert [[output.split()[-1] for _, output in results(events)] for events in both] == [["10", "11"], ["20", "21"]]
+
+
+@pytest.mark.parametrize("name", ["monty", "jail", "process"])
+async def test_a_sandbox_of_the_caller_is_closed_after_the_executor(name: str, tmp_path: Path) -> None:
+    """The executor used it on a loop of its own, which is gone by then, with whatever was under way there."""
+    context: Any = type("Invocation", (), {"invocation_id": "i1"})()
+    place = "output/a.txt" if name == "process" else "/output/a.txt"
+    code = CodeExecutionInput(f"from pathlib import Path\nPath({place!r}).write_text('hi')")
+    async with sandbox_class(usable(name))(workspace_root=tmp_path) as sandbox:
+        for _ in range(3):
+            with HatchwayCodeExecutor(sandbox=sandbox) as executor:
+                result = await asyncio.to_thread(executor.execute_code, context, code)
+            assert [(file.name, file.content) for file in result.output_files] == [("a.txt", b"hi")]
+        assert (await CodeMode(sandbox).run("1 + 1")).output == 2
 
 
 def test_it_leaves_no_thread_behind() -> None:

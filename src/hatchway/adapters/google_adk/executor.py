@@ -31,15 +31,15 @@ DIVIDER = "--- stderr ---"
 class HatchwayCodeExecutor(BaseCodeExecutor):
     """Runs the code of an ADK agent in a sandbox: `LlmAgent(..., code_executor=HatchwayCodeExecutor(sandbox="jail"))`.
 
-    Input files lie in the working directory of the code; what it makes there or leaves in `/output`, and the pictures
-    it displays, become artifacts. Code that fails, runs out of time or cannot be run is a result with `stderr`, which
+    Input files lie in the working directory of the code; what it makes there or leaves in `/output`, where the sandbox
+    has one, and the pictures it displays, become artifacts. Code that fails, runs out of time or cannot be run is a result with `stderr`, which
     is what ADK tells the model and counts. Use it as a context manager, or call `close`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     sandbox: SkipValidation[CodeSandbox | str] = "auto"
-    """An instance, which stays the caller's to close, or a registered name."""
+    """An instance, which stays the caller's to close once the executor is closed, or a registered name."""
     tools: SkipValidation[tuple[Any, ...]] = ()
     """What the code may call."""
     approve: Callable[..., Any] | None = None

@@ -24,9 +24,7 @@ class LoopThread:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name="hatchway-google-adk", daemon=True
-                )
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name=NAME, daemon=True)
                 self._thread.start()
             loop = self._loop
         return asyncio.run_coroutine_threadsafe(work, loop).result()
@@ -49,7 +47,5 @@ class LoopThread:
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:  # ends what is still under way, as `asyncio.run` does
+        runner.get_loop().run_forever()

@@ -57,7 +57,8 @@ class Pool:
         """Kill every process; nothing is left when this returns. Legal twice."""
         making, self._making = self._making, set()
         for task in making:
-            task.cancel()
+            if not task.get_loop().is_closed():  # with its loop the task ended too
+                task.cancel()
         self._spares.clear()
         await self._maker.close()
 

@@ -153,7 +153,9 @@ class Runtime:
         )
         for output in tuple(self._outputs):
             output.close()
-        await asyncio.gather(*self._removing)
+        here = asyncio.get_running_loop()
+        # those of another loop end in its threads, and are nobody's to wait for here
+        await asyncio.gather(*[each for each in self._removing if each.get_loop() is here])
         self._files.close()
         await pool.leave(self)
 
