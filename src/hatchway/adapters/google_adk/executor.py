@@ -32,8 +32,10 @@ class HatchwayCodeExecutor(BaseCodeExecutor):
     """Runs the code of an ADK agent in a sandbox: `LlmAgent(..., code_executor=HatchwayCodeExecutor(sandbox="jail"))`.
 
     Input files lie in the working directory of the code; what it makes there or leaves in `/output`, where the sandbox
-    has one, and the pictures it displays, become artifacts. Code that fails, runs out of time or cannot be run is a result with `stderr`, which
-    is what ADK tells the model and counts. Use it as a context manager, or call `close`.
+    has one, and the pictures it displays, become artifacts. With `optimize_data_file=True` ADK first runs code of its
+    own on each file, which needs pandas: `JailSandbox(packages=["pandas"])`. Code that fails, runs out of time or
+    cannot be run is a result with `stderr`, which is what ADK tells the model and counts. Use it as a context manager,
+    or call `close`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")

@@ -13,7 +13,6 @@ from hatchway.core.plain_json import jsonable, plain_text
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.mode.telling import failure_text
 
-
 SEEN = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What every vendor's model looks at; of anything else some make an error that ends the run."""
 
