@@ -1,18 +1,23 @@
 """What errors of a vendor mean: over the HTTP library its SDK takes by itself, and none mistaken for another."""
 
+import json
+import re
 import socket
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hatchway.core.errors import InvalidSetting, SandboxUnavailable, TransportError
 from hatchway.core.events import AgentEvent
+from hatchway.core.results import ExecFile
 from hatchway.hosted import (
     AnthropicAdapter,
     AutoContainerConfig,
     ContainerLost,
     GeminiAdapter,
+    HostMount,
     OpenAIAdapter,
     OpenAICodeInterpreterTool,
     code_tool,
@@ -149,3 +154,49 @@ async def test_without_retries_a_plain_500_gives_the_container_up_at_once() -> N
         assert "container" not in vendor.asked[2]
         with pytest.raises(SandboxUnavailable):
             await anthropic.run("go")
+
+
+def _said(request: Any) -> int:
+    """How many files a request brings, where they are part of what is said."""
+    return len(re.findall(r"container_upload|inlineData", json.dumps(request)))
+
+
+@both_ways
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+async def test_files_that_were_said_in_vain_are_said_again(provider: Any, streams: bool, tmp_path: Path) -> None:
+    """Those of the tool, whose place the model is told; not those of the request alone, which may be why it failed."""
+    (tmp_path / "a.csv").write_text("1")
+    given = [ExecFile(name="b.csv", content=b"2", mime_type="text/csv")]
+    refused = VendorReply(status=400, body={"error": {"message": "no"}})
+    vendor = ScriptedVendor(provider, [refused, FINE, refused, FINE])
+    tools = [code_tool(provider, host_mounts=[HostMount(host_path="a.csv")])]
+    async with ADAPTERS[provider]("m", client=vendor.client(), tools=tools, allowed_host_roots=[tmp_path]) as adapter:
+        session = adapter.session()
+        with pytest.raises(InvalidSetting):
+            await asked(adapter, streams=streams, session=session, files=given)
+        assert (session.placed, session.brought, session.is_supplied) == ({}, {}, False)
+        await asked(adapter, streams=streams, session=session)
+        assert list(session.placed) == ["a.csv"]
+        with pytest.raises(InvalidSetting):
+            await asked(adapter, streams=streams, session=session, files=given)
+        assert list(session.placed) == ["a.csv"]
+        await asked(adapter, streams=streams, session=session)
+    assert [_said(request) for request in vendor.asked] == [2, 1, 2, 1]
+
+
+@both_ways
+async def test_files_come_again_after_a_container_was_given_up_in_vain(streams: bool) -> None:
+    plain = VendorReply(status=500, body={"error": {"message": "Internal server error"}}, headers={"retry-after": "0"})
+    vendor = ScriptedVendor("anthropic", [FINE, plain, plain, plain, FINE, FINE])
+    given = [ExecFile(name=name, content=name.encode(), mime_type="text/csv") for name in ("a.csv", "b.csv")]
+    async with AnthropicAdapter("m", client=vendor.client(), tools=[code_tool("anthropic")]) as anthropic:
+        session = anthropic.session()
+        await asked(anthropic, streams=streams, session=session, files=given)
+        with pytest.raises(SandboxUnavailable):
+            await asked(anthropic, streams=streams, session=session)
+        assert (session.container, session.placed) == (None, {})
+        for _ in range(2):
+            await asked(anthropic, streams=streams, session=session)
+            assert list(session.placed) == ["a.csv", "b.csv"]
+    assert [_said(request) for request in vendor.asked] == [2] * 6
+    assert [request.get("container") for request in vendor.asked[:5]] == [None, "cntr_1", "cntr_1", None, None]

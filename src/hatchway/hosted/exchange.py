@@ -35,6 +35,10 @@ class Exchange:
         """Seconds spent at the vendor."""
         self._has_recovered = False
         self._has_resupplied = False
+        self._before: tuple[bool, dict[str, str], dict[str, str]] | None = None
+        """Which files the session had, where files are part of what is said: such are lost with a turn that fails."""
+        self._is_stripped = False
+        """Whether files of earlier turns were taken out of the history, to be said again."""
         self._has_begun = False
         """Whether a stream told something: it is not begun again, so that nothing is told twice."""
         self._last: tuple[str | None, int] = (None, 1)
@@ -46,11 +50,23 @@ class Exchange:
 
     def state(self) -> dict[str, Any]:
         """As JSON, for a checkpoint."""
-        return {"new": self.new, "ran": self.ran, "has_recovered": self._has_recovered}
+        files = {"before": self._before, "is_stripped": self._is_stripped}
+        return {"new": self.new, "ran": self.ran, "has_recovered": self._has_recovered, **files}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` gave."""
         self.new, self.ran, self._has_recovered = list(state["new"]), state["ran"], state["has_recovered"]
+        before = state.get("before")
+        self._before, self._is_stripped = before and tuple(before), state.get("is_stripped", False)
+
+    def undo(self) -> None:
+        """The turn failed: files that were said in it are brought again by the next."""
+        if self._before is None:
+            return
+        session, (is_supplied, placed, brought) = self._turn.session, self._before
+        session.brought = {name: session.brought[name] for name in brought if name in session.brought}
+        session.placed = {} if self._is_stripped else placed
+        session.is_supplied = is_supplied and not self._is_stripped
 
     async def ask(self) -> Item:
         """One response, whole.
@@ -145,6 +161,7 @@ class Exchange:
     async def _recover(self, failure: Failure) -> None:
         """The container is gone: history without it, for good, and another container."""
         self._has_recovered = True
+        self._strip()
         session = self._turn.session
         lost = session.container.id if session.container else self._vendor.fixed_container(self._adapter.offer.code)
         session.container = None
@@ -159,6 +176,7 @@ class Exchange:
     async def _resupply(self, missed: Set[str]) -> None:
         """Files that were said are not at the vendor any more: said without them, for good, and brought again."""
         self._has_resupplied = True
+        self._strip()
         session = self._turn.session
         self._adapter.uploads.forget(missed)
         session.forget(missed)
@@ -168,7 +186,20 @@ class Exchange:
             self.new = [*self._vendor.spoken("The files are here again.", files), *self.new]
 
     async def _files(self, *, is_again: bool = False) -> list[Item]:
-        return await self._adapter.uploads.bring(self._adapter.offer.code, self._turn, is_again=is_again)
+        before = self._supply()
+        said = await self._adapter.uploads.bring(self._adapter.offer.code, self._turn, is_again=is_again)
+        if said and self._before is None:
+            self._before = before
+        return said
+
+    def _strip(self) -> None:
+        if self._vendor.files_said(self._turn.session.history):
+            self._is_stripped = True
+            self._before = self._before or self._supply()
+
+    def _supply(self) -> tuple[bool, dict[str, str], dict[str, str]]:
+        session = self._turn.session
+        return session.is_supplied, dict(session.placed), dict(session.brought)
 
     def _request(self) -> Ask:
         adapter, turn = self._adapter, self._turn

@@ -223,6 +223,8 @@ class HostedExecution(CodeExecution):
     def _ended(self, end: ExecutionResult | Exception) -> None:
         if self._end is None:
             self._end = end
+            if isinstance(end, Exception):
+                self._exchange.undo()
             self._turn.session.is_busy = False
 
 

@@ -66,7 +66,7 @@ class Uploads:
             return []
         given, is_first = _given(turn.files, self._vendor.takes), is_again or not turn.session.is_supplied
         mounts = self._vendor.mounts(tool) if is_first else ()
-        before = turn.session.brought if is_again else {}
+        before = turn.session.brought if is_first else {}
         if not mounts and not given and not before and not (is_first and self._vendor.attached(tool)):
             return []
         files = [*await asyncio.to_thread(collect, mounts, self._roots, self._vendor.takes), *given]
