@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from hatchway.core.errors import InvalidSetting
 from hatchway.hosted.given import several, texts
+from hatchway.hosted.globs import matches, pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class HostMount:
         for name in ("include_glob", "exclude_glob"):
             object.__setattr__(self, name, texts(name, getattr(self, name)))
             for glob in getattr(self, name):
-                _pattern(glob)
+                pattern(glob)
 
 
 def as_mount(given: Any) -> HostMount:
@@ -212,45 +211,8 @@ def _files(start: Path, mount: HostMount, root: Path) -> Generator[Path]:
 
 def _is_wanted(path: Path, start: Path, mount: HostMount) -> bool:
     relative = path.name if path == start else path.relative_to(start).as_posix()
-    is_in = not mount.include_glob or any(_matches(relative, glob) for glob in mount.include_glob)
-    return is_in and not any(_matches(relative, glob) for glob in mount.exclude_glob)
-
-
-def _matches(relative: str, glob: str) -> bool:
-    """`*` and `?` within a name, `[ab]` one letter, `**` over folders; a glob without `/` matches in any folder."""
-    text = relative if "/" in glob else relative.rpartition("/")[2]
-    return _pattern(glob).fullmatch(text) is not None
-
-
-_GLOB = re.compile(r"(\*\*/)|(\*\*)|(\*)|(\?)|\[(!?)(\]?[^\]/]*)\]")
-"""What stands for more than itself in a glob."""
-
-
-@cache
-def _pattern(glob: str) -> re.Pattern[str]:
-    """A glob as a regular expression.
-
-    Raises:
-        InvalidSetting: It cannot be one.
-    """
-    written, end = "", 0
-    for part in _GLOB.finditer(glob):
-        written += re.escape(glob[end : part.start()]) + _written(part)
-        end = part.end()
-    try:
-        return re.compile(written + re.escape(glob[end:]), re.S)
-    except re.error as e:
-        raise InvalidSetting(f"{glob!r} is no glob: {e}", hint='such as "*.py", "[a-c]?.csv" or "data/**"') from None
-
-
-def _written(part: re.Match[str]) -> str:
-    folders, everything, name, letter, is_not, letters = part.groups()
-    if letters:
-        kept = re.sub(r"[\\\[\]^&~|]", r"\\\g<0>", letters)  # `-` between two letters is a range, as in a shell
-        return f"[^/{kept}]" if is_not else f"[{kept}]"
-    if folders or everything:
-        return "(?:.*/)?" if folders else ".*"
-    return "[^/]*" if name else "[^/]" if letter else re.escape(part.group())
+    is_in = not mount.include_glob or any(matches(relative, glob) for glob in mount.include_glob)
+    return is_in and not any(matches(relative, glob) for glob in mount.exclude_glob)
 
 
 def _name(path: Path, start: Path, mount: HostMount) -> str:
