@@ -149,16 +149,17 @@ async def send_with_fds(to: socket.socket, message: Mapping[str, Any], fds: Sequ
 
 
 def _started(command: Sequence[str], fd: int, hash_seed: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command,
-        pass_fds=[fd],
-        env={**CLEAN_ENVIRONMENT, "PYTHONHASHSEED": str(hash_seed)},
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    with open(os.devnull, "r+b") as null:  # Popen itself, before Python 3.11.4, loses it when there is no pipe
+        return subprocess.Popen(
+            command,
+            pass_fds=[fd],
+            env={**CLEAN_ENVIRONMENT, "PYTHONHASHSEED": str(hash_seed)},
+            cwd="/",
+            stdin=null,
+            stdout=null,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
