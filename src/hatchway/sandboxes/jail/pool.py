@@ -55,6 +55,7 @@ class Pool:
 
     async def close(self) -> None:
         """Kill every process; nothing is left when this returns. Legal twice."""
+        self._quota = None  # no spare is made while others are ended
         making, self._making = self._making, set()
         for task in making:
             if not task.get_loop().is_closed():  # with its loop the task ended too
