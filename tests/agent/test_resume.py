@@ -70,7 +70,7 @@ def kill_jails() -> None:
         if "keeper.py" in Path(f"/proc/{pid}/cmdline").read_text():
             below = tree.descendants(pid)
             os.kill(pid, signal.SIGKILL)
-            while any(tree.stat(each) for each in below):
+            while any((seen := tree.stat(each)) is not None and not seen.is_zombie for each in below):
                 time.sleep(0.001)
 
 

@@ -125,7 +125,7 @@ def kill_spawners() -> None:
     for pid in spawners:
         below = tree.descendants(pid)
         os.kill(pid, signal.SIGKILL)
-        while any(tree.stat(each) for each in below):
+        while any((seen := tree.stat(each)) is not None and not seen.is_zombie for each in below):
             time.sleep(0.001)
 
 

@@ -142,7 +142,7 @@ async def test_a_spawner_killed_from_outside_fails_what_runs_and_the_next_works(
             await running.next()
         assert (await run(jail, "2")).output == 2
     async with asyncio.timeout(5):
-        while any(tree.stat(pid) is not None for pid in below):
+        while any((seen := tree.stat(pid)) is not None and not seen.is_zombie for pid in below):
             await asyncio.sleep(0.01)
 
 

@@ -71,6 +71,10 @@ def _sealed() -> dict[int, int]:
     found: dict[int, int] = {}
     for pid, stat in tree.descendants(os.getpid()).items():
         with suppress(OSError):  # it ended meanwhile
-            if "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text():
+            if _filters(pid) > _filters(os.getpid()):  # a container has its own around everybody
                 found[pid] = stat.parent
     return found
+
+
+def _filters(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/status").read_text().partition("Seccomp_filters:")[2].split()[0])

@@ -45,8 +45,7 @@ def _told(result: Any) -> dict[str, Any]:
         waiting = [(each["tool_name"], each["tool_args"]) for each in told["calls"]]
         return {"waiting": waiting, "in_doubt": told["in_doubt"], "state": state, "saw": None}
     [part] = [part for m in result.all_messages() for part in m.parts if isinstance(part, ToolReturnPart)]
-    pictures = [c for m in result.all_messages() for p in m.parts for c in getattr(p, "content", ()) or ()]
-    files = [each.identifier for each in pictures if hasattr(each, "media_type")]
+    files = [each.identifier for each in (part.metadata or {}).get("code_mode", {}).get("files", ())]
     return {"saw": part.model_response_str(), "failed": part.outcome != "success", "waiting": [], "files": files}
 
 
