@@ -72,7 +72,7 @@ async def test_agent_with_code_act_tools(sandbox: str, tmp_path: Path, monkeypat
 
     code = (
         "from pathlib import Path\n"
-        "[fetch_docs('x'), query_data('abc'), lookup_user('ada'), Path('/input/note.txt').read_text()]"
+        "[fetch_docs('x'), query_data('abc'), lookup_user('ada'), Path('input/note.txt').read_text()]"
     )
     client = Scripted(code)
     names: dict[str, Any] = {"Agent": Agent, "HyperlightCodeActProvider": provider_of(sandbox), "client": client}
