@@ -144,7 +144,7 @@ async def test_traps_in_output_are_left_alone(make_jail: MakeJail, workspace: Pa
         open('output/one', 'w').write('1')
         os.link('output/one', 'output/two')
         os.mkfifo('output/pipe')
-        os.mkdir('output/closed'); open('output/closed/x', 'w').write('x'); os.chmod('output/closed', 0)
+        os.mkdir('output/closed', 0o300); open('output/closed/x', 'w').write('x')
         os.mkdir('output/..hidden')
         open('output/' + 'n' * 200, 'w').write('long')
         open(b'output/\\xff', 'w').write('odd')

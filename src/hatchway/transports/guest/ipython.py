@@ -103,7 +103,9 @@ def _made(displays):
                 raise RuntimeError(NO_SHELL % cmd) from None
 
     folder = os.path.join(os.environ.get("HOME") or os.getcwd(), ".ipython")
-    os.makedirs(folder, exist_ok=True)
+    startup = os.path.join(folder, "profile_default", "startup")
+    os.makedirs(startup, exist_ok=True)
+    open(os.path.join(startup, "README"), "a").close()  # IPython would copy one with its mode, which may be refused
     main = sys.modules["__main__"]
     shell = HostShell.instance(
         config=_config(),
