@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import no_memory_read
 
 from hatchway.sandboxes.jail import JailSandbox
 
@@ -116,6 +117,8 @@ def test_attack_holds(runner: Runner, attack: dict[str, Any]) -> None:
         and os.path.samefile("/proc/keys", os.devnull)
     ):
         pytest.skip("this container shows /dev/null in its place")
+    if attack["id"] == "dos-own-closed-folders" and runner.tier == "landlock" and (why := no_memory_read()):
+        pytest.skip(f"the code cannot close its folders here: {why}")
     seen = runner.run(attack)
     assert "LEAK" not in seen["stdout"]
     assert seen["outcome"] in attack["outcomes"][WALL_OF.get(runner.tier, runner.tier)], seen

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.weaker_wall import no_memory_read
 
 from hatchway.core.errors import CodeLimitError, CodeRuntimeError, InvalidSetting
 from hatchway.core.grants import FileMount
@@ -144,13 +145,15 @@ async def test_traps_in_output_are_left_alone(make_jail: MakeJail, workspace: Pa
         open('output/one', 'w').write('1')
         os.link('output/one', 'output/two')
         os.mkfifo('output/pipe')
-        os.mkdir('output/closed', 0o300); open('output/closed/x', 'w').write('x')
+        os.mkdir('output/closed'); open('output/closed/x', 'w').write('x'); os.chmod('output/closed', 0)
         os.mkdir('output/..hidden')
         open('output/' + 'n' * 200, 'w').write('long')
         open(b'output/\\xff', 'w').write('odd')
         open('output/fine', 'w').write('fine')
     """
     async with make_jail(workspace_root=workspace) as jail:
+        if jail.tier == "landlock" and os.geteuid() and (why := no_memory_read()):
+            pytest.skip(f"the code cannot close its folders here: {why}")
         files = {f.name: f.content for f in (await run(jail, code)).files}
     files.pop("closed/x", None)  # root may read it
     assert files == {"fine": b"fine", "n" * 200: b"long", "\\udcff": b"odd"}
