@@ -53,6 +53,20 @@ async def test_killed_from_outside_running_code_fails_and_the_next_works(depth: 
         assert (await run(jail, "2")).output == 2
 
 
+@pytest.mark.parametrize("first", [*range(58, 66)])
+async def test_it_starts_whatever_descriptors_its_host_has_open(first: int) -> None:
+    """The zygote rehearses on numbers of its own choosing, and the host's socket comes with the host's number."""
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while held[-1] < first - 1:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+        async with JailSandbox(tier="namespaces", spares=0) as jail:
+            assert (await run(jail, "1")).output == 1
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
 @pytest.mark.parametrize("depth", [0, 1], ids=["keeper", "zygote"])
 async def test_killed_with_an_answer_unread_it_is_no_fault_of_the_code(depth: int) -> None:
     """The kernel then tells of a broken channel, and does so before anybody hears of the death."""

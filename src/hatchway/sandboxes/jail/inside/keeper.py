@@ -22,7 +22,8 @@ from typing import Any
 def main() -> None:
     """Run until the zygote or the host is gone."""
     gc.disable()  # imports make no garbage worth a search; the zygote looks once
-    control = socket.socket(fileno=int(sys.argv[1]))
+    with socket.socket(fileno=int(sys.argv[1])) as given:
+        control = given.dup()  # a low number: the host's own may be one that the zygote rehearses on
     launch = json.loads(control.recv(1 << 20))
     try:
         _keep(launch, control)
