@@ -316,8 +316,9 @@ async def test_answers_name_their_call() -> None:
     async with started() as guest:
         with pytest.raises(ValueError, match=r"^0 calls are pending: say which by call_id$"):
             await guest.transport.send_result(1)
-        responses = [guest.post("/call", call(i)) for i in "12"]
-        for _ in responses:
+        responses: list[Any] = []
+        for i in "12":
+            responses.append(guest.post("/call", call(i)))
             await guest.transport.wait_for_call()
         with pytest.raises(ValueError, match=r"^2 calls are pending: say which by call_id$"):
             await guest.transport.send_result(1)
