@@ -273,6 +273,19 @@ async def test_the_call_limit_ends_the_code(sandbox: str) -> None:
     assert len(over.value.calls) == 3
 
 
+@pytest.mark.parametrize("end", ["while True: pass", "1 / 0"])
+async def test_an_error_tells_the_calls_whose_tools_were_at_work(sandbox: str, end: str) -> None:
+    async def store(n: int) -> None:
+        await asyncio.sleep(0 if n == 0 else 30)
+
+    ends = f"async def ends():\n    await store(0)\n    {end}"
+    code = f"import asyncio\n{ends}\nawait asyncio.gather(store(1), store(2), ends())"
+    with pytest.raises((CodeTimeoutError, CodeRuntimeError)) as failed:
+        await run(sandbox, code, store, limits=Limits(wall_seconds=0.5))
+    told = [(record.call.kwargs["n"], record.state) for record in failed.value.calls]
+    assert told == [(0, "done"), (1, "started"), (2, "started")]
+
+
 async def test_the_three_ways_code_fails_before_or_while_it_runs(sandbox: str) -> None:
     async with CodeMode(sandbox, tools=[add]) as mode:
         with pytest.raises(CodeSyntaxError):

@@ -57,6 +57,7 @@ class CallServer:
     ) -> None:
         self.execution = execution
         self._records: deque[tuple[FunctionCall, CallState, Any, str, float]] = deque(maxlen=_KEPT_RECORDS)
+        self._under_way: dict[str, FunctionCall] = {}
         self.held: dict[str, Held] = {}
         self._run_id = run_id
         self._passage = passage
@@ -70,11 +71,13 @@ class CallServer:
         self._book = book
 
     def records(self) -> tuple[CallRecord, ...]:
-        """What became of the last calls."""
-        return tuple(
+        """What became of the last calls; those whose tools were at work come last, as `started`."""
+        ended = [
             CallRecord(call=call, state=state, value=value, error=error, seconds=seconds)
             for call, state, value, error, seconds in self._records
-        )
+        ]
+        started = [CallRecord(call=call, state="started") for call in self._under_way.values()]
+        return (*ended, *started)[-_KEPT_RECORDS:]
 
     def pending(self) -> tuple[FunctionCall, ...]:
         """The held calls, as copies: what a person is shown cannot be changed into something else that runs."""
@@ -169,6 +172,7 @@ class CallServer:
         call = admitted.call
         if self._book is not None:
             await self._book.intend(admitted, is_edited=is_edited)
+        self._under_way[call.call_id] = call  # what its tool has done by then is not undone if the code ends before it
         self._emit(CallStarted(call, run_id=self._run_id))
         started = time.monotonic()
         try:
@@ -179,6 +183,7 @@ class CallServer:
                 value = await self._passage.run(admitted, self._run_id, is_approved=is_approved)
         except AskFirst:
             if not is_approved:
+                del self._under_way[call.call_id]
                 return await self._run_after_all(admitted)
             error = ToolError(f"the tool {call.function_name} was allowed to run and asks once more")
             return await self._refuse(call, error, seconds=time.monotonic() - started)
@@ -195,6 +200,7 @@ class CallServer:
             error = ToolError(f"the tool {call.function_name} returned something that cannot cross the wall: {e}")
             return await self._refuse(call, error, seconds=seconds)
         name, call_id = call.function_name, call.call_id
+        self._under_way.pop(call_id, None)
         self._records.append((call, "done", value, "", seconds))
         self._emit(ToolOutput(value, call_id=call_id, tool_name=name, seconds=seconds, run_id=self._run_id))
 
@@ -211,6 +217,7 @@ class CallServer:
         denied, text = isinstance(error, ToolDenied), str(error)
         state = "denied" if denied else "failed"
         name, call_id = call.function_name, call.call_id
+        self._under_way.pop(call_id, None)
         self._records.append((call, state, None, text, seconds))
         self._emit(
             CallFailed(text, call_id=call_id, tool_name=name, denied=denied, seconds=seconds, run_id=self._run_id)
