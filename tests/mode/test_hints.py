@@ -14,6 +14,10 @@ GRANT = "the code has no network: grant it where it may go, allowed_domains=['ex
     ("message", "hint"),
     [
         ("NameError: name 'prise' is not defined", "did you mean the tool price?"),
+        (
+            "error[unresolved-reference]: Name `prise` used when not defined\n --> action:1:1",
+            "did you mean the tool price?",
+        ),
         ("NameError: name 'x' is not defined", ""),
         ("urllib.error.URLError: <urlopen error [Errno 1] Operation not permitted>", GRANT),
         ("socket.gaierror: [Errno -2] Name or service not known", GRANT),

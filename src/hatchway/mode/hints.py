@@ -8,7 +8,8 @@ from difflib import get_close_matches
 
 MOST_READ = 2_000
 """Characters of a traceback's end that are looked at: it is a stranger's text, of any length."""
-_UNDEFINED = re.compile(r"name '(\w{1,100})' is not defined")
+_UNDEFINED = re.compile(r"name '(\w{1,100})' is not defined|Name `(\w{1,100})` used when not defined")
+"""As Python says it, and as the type check does."""
 _NO_NETWORK = re.compile(r"gaierror|URLError|Name or service not known|name resolution|Network is unreachable")
 """How a connection that the sandbox does not let out fails, in the last line."""
 
@@ -23,7 +24,7 @@ def what_to_change(message: str, names: Sequence[str], *, has_network: bool) -> 
     """
     end = message[-MOST_READ:]
     unknown = _UNDEFINED.findall(end)
-    close = get_close_matches(str(unknown[-1]), names, n=3) if unknown else list[str]()
+    close = get_close_matches("".join(unknown[-1]), names, n=3) if unknown else list[str]()
     if close:
         return f"did you mean the tool {' or '.join(close)}?"
     if not has_network and _is_refused_connection(end):
