@@ -231,6 +231,7 @@ async def test_a_value_that_holds_itself_many_times_is_counted_not_walked(sandbo
 async def test_an_argument_that_cannot_cross_is_named_by_its_place(sandbox: MontySandbox) -> None:
     for call, which in (
         ("add(1, [print])", "argument 2 of add [0]"),
+        ("add(print, 1)", "argument 1 of add"),
         ("add(1, b={'k': int})", "argument 'b' of add ['k']"),
     ):
         assert f"TypeError: {which} is the " in await error(sandbox, call, add=add)

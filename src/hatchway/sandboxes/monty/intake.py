@@ -105,4 +105,4 @@ def _refusal(error: NotPortable, name: str) -> str:
     """The refusal of an argument, which is told by its place, counted from one, or by its name."""
     place = error.keys.pop()
     which = str(int(place) + 1) if place.isdigit() else place
-    return f"{error.path(f'argument {which} of {name} ')} {error.reason}"
+    return f"{error.path(f'argument {which} of {name} ').rstrip()} {error.reason}"
