@@ -41,8 +41,9 @@ async def check_stderr_kept_on_error(sandbox: CodeSandbox) -> None:
 @check("stdout is kept when the time is over")
 async def check_kept_on_timeout(sandbox: CodeSandbox) -> None:
     limits = Limits(wall_seconds=0.5)
-    error = await failure(sandbox, CodeTimeoutError, "print('before')\nwhile True:\n    pass", limits=limits)
-    equal("error.stdout", error.stdout, "before\n")
+    code = "print('before')\nprint('half', end='')\nwhile True:\n    pass"
+    error = await failure(sandbox, CodeTimeoutError, code, limits=limits)
+    equal("error.stdout", error.stdout, "before\nhalf")
 
 
 @check("what was printed before a call is streamed before the call is handed out")

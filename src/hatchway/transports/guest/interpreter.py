@@ -8,7 +8,7 @@ import threading
 import types
 
 from . import action as actions
-from . import awaiting, codec, generated, ipython, limits, repeatable, report, sizes, tools
+from . import awaiting, codec, generated, ipython, limits, printing, repeatable, report, sizes, tools
 from .async_call import UNSTARTED
 from .displays import Displays
 from .exchange import Exchange
@@ -84,7 +84,7 @@ class Interpreter:
         sys.stdout = sys.__stdout__ = self._out
         sys.stderr = sys.__stderr__ = self._err
         builtins.ToolError, builtins.ToolDenied = tools.ToolError, tools.ToolDenied
-        builtins.display = self._displays.display
+        builtins.display, builtins.print = self._displays.display, printing.kept(self._out)
 
     def serve(self):
         """Run actions until the host closes the channel."""
