@@ -94,3 +94,8 @@ def test_a_rule_must_make_sense() -> None:
         Rule("maybe")  # type: ignore[arg-type]
     with pytest.raises(InvalidSetting, match="a rule needs a tool pattern"):
         Rule("allow", "")
+    with pytest.raises(InvalidSetting, match="a rule needs a tool pattern"):
+        Rule("allow", 3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting, match="a rule's pattern for euros is text, not 5") as refused:
+        Rule("deny", "pay", {"euros": 5})  # type: ignore[dict-item]
+    assert refused.value.hint == '{"euros": "5"}: other values are matched as JSON'

@@ -39,12 +39,18 @@ class Rule:
     def __post_init__(self) -> None:
         if self.effect not in _EFFECTS:
             raise InvalidSetting(f"a rule's effect is one of {', '.join(_EFFECTS)}, not {self.effect!r}")
-        if not self.tool:
+        if not self.tool or not isinstance(cast(Any, self.tool), str):
             raise InvalidSetting("a rule needs a tool pattern; '*' is every tool")
         if not isinstance(cast(Any, self.args), Mapping):
             raise InvalidSetting(
                 f"a rule's args are patterns by name, not {self.args!r:.80}", hint='{"path": "/data/**"}'
             )
+        for name, pattern in self.args.items():
+            if not isinstance(cast(Any, pattern), str):
+                raise InvalidSetting(
+                    f"a rule's pattern for {name} is text, not {pattern!r:.80}",
+                    hint=f'{{"{name}": "{json.dumps(pattern, default=str):.80}"}}: other values are matched as JSON',
+                )
 
     def names(self, tool: str) -> bool:
         """Whether the rule speaks about calls of this tool, with whatever arguments it asks for."""
