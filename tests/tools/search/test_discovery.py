@@ -147,3 +147,56 @@ def test_a_damaged_index_says_what_to_do(tmp_path: Path) -> None:
         finder.search("anything")
     assert raised.value.message.endswith("search.db cannot be opened: file is not a database")
     assert raised.value.hint == "remove it where it is damaged: it is made anew; or set PYTOOLS_DB_PATH"
+
+
+def test_an_index_that_is_not_there_yet_is_made_also_without_sync(tmp_path: Path) -> None:
+    for database in (None, tmp_path / "search.db"):
+        searching = finder(tmp_path, database=database, embedder="test", dimensions=8, sync=False, vector_weight=0.0)
+        assert names(searching.search("timezone")) == ["clock.now"]
+        searching.close()
+    chosen = SearchSettings(directory=tmp_path, database=tmp_path / "search.db", sync=False, vector_weight=0.0)
+    later = Finder("hybrid", chosen)
+    later.offer({**TOOLS, "sky.rain": made("sky.rain", "Rain in a timezone.")})
+    assert "sky.rain" not in names(later.search("timezone"))
+    later.close()
+
+
+def test_an_index_of_another_embedder_says_so_instead_of_comparing_what_cannot_be(tmp_path: Path) -> None:
+    finder(tmp_path, embedder="test", dimensions=8).search("timezone")
+    other = finder(tmp_path, embedder="test", dimensions=16, sync=False)
+    with pytest.raises(InvalidSetting) as raised:
+        other.search("timezone")
+    assert raised.value.message == f"the search index {tmp_path}/search.db was made by test (8), not by test (16)"
+    assert raised.value.hint == "set PYTOOLS_SYNC=true: it is brought up to date"
+    mended = finder(tmp_path, embedder="test", dimensions=16)
+    assert "clock.now" in names(mended.search("timezone"))
+
+
+def test_two_with_other_tools_share_a_database_and_each_finds_its_own(tmp_path: Path) -> None:
+    first = finder(tmp_path, embedder="test", dimensions=8, vector_weight=0.0)
+    assert names(first.search("timezone")) == ["clock.now"]
+    second = Finder("hybrid", SearchSettings(directory=tmp_path, database=tmp_path / "search.db", vector_weight=0.0))
+    second.offer({"sky.rain": made("sky.rain", "Rain in a timezone.")})
+    assert names(second.search("timezone")) == ["sky.rain"]
+    assert names(first.search("timezone")) == ["clock.now"]
+
+
+def test_empty_variables_are_not_set_and_rubbish_is_named() -> None:
+    named = ("DIR", "DB_PATH", "EMBEDDING_MODEL", "EMBEDDING_DIM", "SYNC", "WATCH", "BM25_WEIGHT", "VEC_WEIGHT")
+    assert search_settings({f"PYTOOLS_{name}": " " for name in named}) == SearchSettings()
+    assert search_settings({"PYTOOLS_DB_PATH": "~/x.db"}).database == Path.home() / "x.db"
+    old_name = {"PYTOOLS_EMBEDDING_MODEL": "google-gla:gemini-embedding-001", "PYTOOLS_EMBEDDING_DIM": "3072"}
+    assert search_settings(old_name).embedder == "google:gemini-embedding-001"
+    told = {
+        ("PYTOOLS_EMBEDDING_DIM", "1.5"): "PYTOOLS_EMBEDDING_DIM is a whole number of 1 to 65536, not '1.5'",
+        ("PYTOOLS_EMBEDDING_DIM", "1" * 30): f"PYTOOLS_EMBEDDING_DIM is a whole number of 1 to 65536, not '{'1' * 30}'",
+        ("PYTOOLS_EMBEDDING_DIM", "16"): "PYTOOLS_EMBEDDING_DIM is 16, and the vectors of wordllama have 256",
+        ("PYTOOLS_BM25_WEIGHT", "1e308"): "PYTOOLS_BM25_WEIGHT is a number of 0 to 1000, not '1e308'",
+        ("PYTOOLS_VEC_WEIGHT", "lots"): "PYTOOLS_VEC_WEIGHT is a number of 0 to 1000, not 'lots'",
+    }
+    for (name, value), message in told.items():
+        with pytest.raises(InvalidSetting) as raised:
+            search_settings({name: value})
+        assert raised.value.message == message
+    with pytest.raises(InvalidSetting, match="both 0: no search would find anything"):
+        search_settings({"PYTOOLS_BM25_WEIGHT": "0", "PYTOOLS_VEC_WEIGHT": "0.0"})

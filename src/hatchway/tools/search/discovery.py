@@ -47,6 +47,7 @@ class Finder:
         self._saved = SavedTools(self._settings.directory)
         self._tools: Mapping[str, Tool] = {}
         self._index: Index | None = None
+        self._is_behind = False
         self._lock = threading.RLock()
         self.catalog = Catalog({})
 
@@ -60,11 +61,10 @@ class Finder:
         with self._lock:  # tools run in threads, and the index has one connection
             self._refresh()
             if self._index is None:
-                self._index = Index(self._settings)
-                if self._settings.sync:
-                    self._index.sync(self.catalog.entries.values())
-                else:
-                    self._index.load()
+                self._index = self._opened()
+            elif self._is_behind:
+                self._index.sync(self.catalog.entries.values())
+            self._is_behind = False
             names = self._index.search(query, max(1, min(limit, _MOST)))
         return [self.catalog.entries[name] for name in names if name in self.catalog.entries]
 
@@ -100,14 +100,24 @@ class Finder:
             self._index.close()
             self._index = None
 
+    def _opened(self) -> Index:
+        """The index, searchable: one that could not be filled is none, and the next search tries again."""
+        index = Index(self._settings)
+        try:
+            if self._settings.sync or not index.load():  # where nothing was ever indexed, nothing would be found
+                index.sync(self.catalog.entries.values())
+        except BaseException:
+            index.close()
+            raise
+        return index
+
     def _refresh(self) -> None:
         if self._settings.watch and self._saved.is_changed():
             self._read()
 
     def _read(self) -> None:
         self.catalog = Catalog(self._tools, self._saved.entries(), style=self._style)
-        if self._index is not None:
-            self._index.sync(self.catalog.entries.values())
+        self._is_behind = True  # the next search sees to it: an embedder may take its time, or be away
 
 
 def _found(entry: Entry) -> Found:

@@ -10,7 +10,8 @@ import hashlib
 import math
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,16 @@ _MAX_QUERY = 1000
 _MAX_TERMS = 50
 _NO_VECTOR = memoryview(b"")
 """Where words alone count."""
-_VERSION = 2
+_HINT = "remove it where it is damaged: it is made anew; or set PYTOOLS_DB_PATH"
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tools (
-    name TEXT PRIMARY KEY, digest TEXT NOT NULL, meaning TEXT NOT NULL, vector BLOB NOT NULL
+    name TEXT PRIMARY KEY, digest TEXT NOT NULL, text TEXT NOT NULL, meaning TEXT NOT NULL,
+    embedder TEXT NOT NULL, vector BLOB NOT NULL
 );
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(name UNINDEXED, text, tokenize = 'porter unicode61');
 """
+# of this connection alone: another process brings the file in line with its own tools, and must not take ours away
+_WORDS = "CREATE VIRTUAL TABLE temp.words USING fts5(name UNINDEXED, text, tokenize = 'porter unicode61');"
 
 
 class Index:
@@ -64,17 +68,15 @@ class Index:
         self._static = StaticEmbedder(settings.dimensions) if is_static else None
         self._tokens: list[Any] = []
         self._wishes: Wishes | None = None
-        place = ":memory:" if settings.database is None else str(settings.database)
+        self._maker = f"{settings.embedder} ({settings.dimensions})" if self._embed else ""
+        self._place = place = ":memory:" if settings.database is None else str(settings.database)
         try:
             if settings.database is not None:
                 Path(settings.database).parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(place, check_same_thread=False, isolation_level=None)
             self._prepare()
         except (OSError, sqlite3.Error) as e:
-            raise InvalidSetting(
-                f"the search index {place} cannot be opened: {e}",
-                hint="remove it where it is damaged: it is made anew; or set PYTOOLS_DB_PATH",
-            ) from None
+            raise InvalidSetting(f"the search index {place} cannot be opened: {e}", hint=_HINT) from None
         self._names: list[str] = []
         self._vectors: Any = None
 
@@ -82,43 +84,75 @@ class Index:
         """Make the tables; those of another version are only an index, and are made anew."""
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version != _VERSION:
-            self._db.executescript("DROP TABLE IF EXISTS tools; DROP TABLE IF EXISTS words;")
-        self._db.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+            self._db.executescript("DROP TABLE IF EXISTS main.tools; DROP TABLE IF EXISTS main.words;")
+        self._db.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION}; {_WORDS}")
 
     def sync(self, entries: Iterable[Entry]) -> int:
-        """Bring the index in line with these tools; how many had to be read anew."""
+        """Bring the index in line with these tools; how many had to be read anew.
+
+        Raises:
+            ToolError: A remote embedder gave nothing.
+            InvalidSetting: The database cannot be read or written.
+        """
         wanted = {each.name: each for each in entries}
         digests = {name: self._digest(each) for name, each in wanted.items()}
-        known: dict[str, str] = dict(self._db.execute("SELECT name, digest FROM tools"))
+        with self._reading():
+            known: dict[str, str] = dict(self._db.execute("SELECT name, digest FROM tools"))
         changed = [name for name, digest in digests.items() if known.get(name) != digest]
         gone = [name for name in known if name not in wanted]
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            for name in (*gone, *changed):
-                self._db.execute("DELETE FROM tools WHERE name = ?", (name,))
-                self._db.execute("DELETE FROM words WHERE name = ?", (name,))
-            if changed:
-                self._add([wanted[name] for name in changed], digests)
+        # before the transaction: others wait for it, and a remote embedder takes its time
+        rows = self._rows([wanted[name] for name in changed], digests)
+        with self._reading():
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("DELETE FROM tools WHERE name = ?", [(name,) for name in (*gone, *changed)])
+            self._db.executemany("INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._load()
             self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self.load()
         return len(changed)
 
-    def load(self) -> None:
-        """Search what the database holds, as it is."""
-        rows = self._db.execute("SELECT name, meaning, vector FROM tools ORDER BY name").fetchall()
-        self._names = [name for name, _, _ in rows]
+    def load(self) -> int:
+        """Search what the database holds, as it is; how many tools that are.
+
+        Raises:
+            InvalidSetting: It cannot be read, or was made by another embedder.
+        """
+        with self._reading():
+            made_by = [maker for (maker,) in self._db.execute("SELECT DISTINCT embedder FROM tools")]
+        if self._embed is not None and (others := [maker for maker in made_by if maker != self._maker]):
+            raise InvalidSetting(
+                f"the search index {self._place} was made by {others[0] or 'no embedder'}, not by {self._maker}",
+                hint="set PYTOOLS_SYNC=true: it is brought up to date",
+            )
+        with self._reading():
+            self._db.execute("BEGIN")
+            self._load()
+            self._db.execute("COMMIT")
+        return len(self._names)
+
+    @contextmanager
+    def _reading(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as e:
+            raise InvalidSetting(f"the search index {self._place} cannot be used: {e}", hint=_HINT) from None
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def _load(self) -> None:
+        rows = self._db.execute("SELECT name, text, meaning, vector FROM tools ORDER BY name").fetchall()
+        self._names = [name for name, _, _, _ in rows]
+        self._db.execute("DELETE FROM words")
+        self._db.executemany("INSERT INTO words VALUES (?, ?)", [(name, text) for name, text, _, _ in rows])
         if self._embed is None:
             return
         import numpy as np
 
-        blobs = [np.frombuffer(vector, dtype=np.float32) for _, _, vector in rows]
+        blobs = [np.frombuffer(vector, dtype=np.float32) for _, _, _, vector in rows]
         self._vectors = np.stack(blobs) if blobs else None
         self._wishes = None
         if self._static is not None and blobs:
-            self._tokens = self._static.tokens([meaning for _, meaning, _ in rows])
+            self._tokens = self._static.tokens([meaning for _, _, meaning, _ in rows])
         if self._static is not None and blobs and self._settings.wish_weight:
             self._wishes = Wishes([spelled(name) for name in self._names], self._vectors)
 
@@ -136,17 +170,17 @@ class Index:
         self._db.close()
 
     def _digest(self, entry: Entry) -> str:
-        told = f"{self._settings.embedder if self._embed else ''}\0{self._settings.dimensions}\0{entry.text}"
+        told = f"{self._maker}\0{entry.text}\0{entry.meaning}"
         return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:32]
 
-    def _add(self, entries: list[Entry], digests: Mapping[str, str]) -> None:
+    def _rows(self, entries: list[Entry], digests: Mapping[str, str]) -> list[tuple[object, ...]]:
+        if not entries:
+            return []
         vectors = self._embed([each.meaning for each in entries]) if self._embed else [_NO_VECTOR] * len(entries)
-        rows = [
-            (each.name, digests[each.name], each.meaning, vector.tobytes())
+        return [
+            (each.name, digests[each.name], each.text, each.meaning, self._maker, vector.tobytes())
             for each, vector in zip(entries, vectors, strict=True)
         ]
-        self._db.executemany("INSERT INTO tools VALUES (?, ?, ?, ?)", rows)
-        self._db.executemany("INSERT INTO words VALUES (?, ?)", [(each.name, each.text) for each in entries])
 
     def _by_words(self, query: str) -> dict[str, float]:
         """Tools that share words with the query, by how much of it they cover."""

@@ -13,6 +13,10 @@ from hatchway.core.errors import InvalidSetting
 
 OFFLINE = "wordllama"
 """The embedder whose weights come inside a package."""
+_RENAMED = {"google-gla": "google", "google-vertex": "google-cloud"}
+"""Vendors whose older names are still in people's settings."""
+_MOST_DIMENSIONS = 65_536
+_MOST_WEIGHT = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +44,32 @@ class SearchSettings:
 
 
 def search_settings(environment: Mapping[str, str] | None = None) -> SearchSettings:
-    """The settings the environment tells.
+    """The settings the environment tells; a variable that is set to nothing is not set.
 
     Raises:
         InvalidSetting: A variable is not what it should be; the message names it.
     """
-    told = os.environ if environment is None else environment
+    given = os.environ if environment is None else environment
+    told = {name: value for name, value in given.items() if name.startswith("PYTOOLS_") and value.strip()}
     usual = SearchSettings()
-    return SearchSettings(
-        directory=Path(told.get("PYTOOLS_DIR", usual.directory)),
-        database=Path(told.get("PYTOOLS_DB_PATH", str(usual.database))),
-        embedder=told.get("PYTOOLS_EMBEDDING_MODEL", usual.embedder),
-        dimensions=int(_number(told, "PYTOOLS_EMBEDDING_DIM", usual.dimensions, at_least=1)),
+    settings = SearchSettings(
+        directory=Path(told.get("PYTOOLS_DIR", usual.directory)).expanduser(),
+        database=Path(told.get("PYTOOLS_DB_PATH", str(usual.database))).expanduser(),
+        embedder=_named(told.get("PYTOOLS_EMBEDDING_MODEL", usual.embedder).strip()),
+        dimensions=_whole(told, "PYTOOLS_EMBEDDING_DIM", usual.dimensions),
         sync=_flag(told, "PYTOOLS_SYNC"),
         watch=_flag(told, "PYTOOLS_WATCH"),
-        bm25_weight=_number(told, "PYTOOLS_BM25_WEIGHT", usual.bm25_weight),
-        vector_weight=_number(told, "PYTOOLS_VEC_WEIGHT", usual.vector_weight),
+        bm25_weight=_weight(told, "PYTOOLS_BM25_WEIGHT", usual.bm25_weight),
+        vector_weight=_weight(told, "PYTOOLS_VEC_WEIGHT", usual.vector_weight),
     )
+    if not settings.bm25_weight and not settings.vector_weight:
+        raise InvalidSetting("PYTOOLS_BM25_WEIGHT and PYTOOLS_VEC_WEIGHT are both 0: no search would find anything")
+    if settings.vector_weight and settings.embedder == OFFLINE and settings.dimensions != usual.dimensions:
+        raise InvalidSetting(
+            f"PYTOOLS_EMBEDDING_DIM is {settings.dimensions}, and the vectors of {OFFLINE} have {usual.dimensions}",
+            hint="leave it out, or name another embedder with PYTOOLS_EMBEDDING_MODEL",
+        )
+    return settings
 
 
 def usable_settings(environment: Mapping[str, str] | None = None) -> SearchSettings:
@@ -74,11 +87,27 @@ def _flag(told: Mapping[str, str], name: str) -> bool:
     return word in ("true", "1", "yes")
 
 
-def _number(told: Mapping[str, str], name: str, usual: float, at_least: float = 0) -> float:
+def _named(model: str) -> str:
+    """The model as Pydantic AI calls it today."""
+    vendor, colon, name = model.partition(":")
+    return f"{_RENAMED.get(vendor, vendor)}{colon}{name}"
+
+
+def _whole(told: Mapping[str, str], name: str, usual: int) -> int:
+    try:
+        value = int(told.get(name, usual))
+    except ValueError:
+        value = 0
+    if not 1 <= value <= _MOST_DIMENSIONS:
+        raise InvalidSetting(f"{name} is a whole number of 1 to {_MOST_DIMENSIONS}, not {told[name]!r}")
+    return value
+
+
+def _weight(told: Mapping[str, str], name: str, usual: float) -> float:
     try:
         value = float(told.get(name, usual))
     except ValueError:
         value = math.nan
-    if not at_least <= value < math.inf:
-        raise InvalidSetting(f"{name} is a number of at least {at_least:g}, not {told[name]!r}")
+    if not 0 <= value <= _MOST_WEIGHT:
+        raise InvalidSetting(f"{name} is a number of 0 to {_MOST_WEIGHT}, not {told[name]!r}")
     return value
