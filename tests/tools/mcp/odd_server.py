@@ -20,6 +20,7 @@ PLAIN = "die hang flood garbage image fail ask change daemon drop progress pid h
 tools = [{"name": name, "inputSchema": OBJECT} for name in PLAIN.split()] + [
     {"name": "echo", "inputSchema": TEXT, "annotations": {"readOnlyHint": True}}
 ]
+FEW = {"hollow": ("hollow",), "refusing": ("refuse", "progress")}
 TASKS = ("completed", "failed", "input_required", "dropped", "endless", "nameless")
 if LISTS == "tasks":
     tools = [{"name": name, "inputSchema": OBJECT, "execution": {"taskSupport": "required"}} for name in TASKS]
@@ -35,6 +36,11 @@ def send(message: dict[str, object]) -> None:
 
 def text(said: str, **more: object) -> dict[str, object]:
     return {"content": [{"type": "text", "text": said}], **more}
+
+
+def refuse() -> None:
+    """An error of its own, by the number that the SDK has for connections that ended."""
+    send({"id": asked["id"], "error": {"code": -32000, "message": "quota used up"}})
 
 
 def die() -> None:
@@ -116,6 +122,7 @@ ACTS = {
     "chatty": chatty,
     "deaf": deaf,
     "die": die,
+    "refuse": refuse,
     "hang": lambda: None,
     "flood": flood,
     "garbage": garbage,
@@ -173,8 +180,8 @@ def listed() -> list[dict[str, object]]:
     if LISTS == "answers":
         names = ("deep", "neither", "half", "bare", "new_kind", "chatty")
         return [{"name": name, "description": "half \ud83d", "inputSchema": OBJECT} for name in names]
-    if LISTS == "hollow":
-        return [{"name": "hollow", "inputSchema": OBJECT}]
+    if LISTS in FEW:
+        return [{"name": name, "inputSchema": OBJECT} for name in FEW[LISTS]]
     if LISTS == "moving":  # what is told while a list is on its way is not in that list
         before = list(tools)
         if not any(tool["name"] == "added" for tool in tools):

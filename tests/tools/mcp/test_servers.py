@@ -66,6 +66,16 @@ async def test_a_server_that_dies_during_a_call_fails_that_call_and_is_started_a
         assert servers.connection("odd").starts == 2
 
 
+async def test_an_error_of_a_servers_own_is_told_as_it_is_and_ends_no_other_call() -> None:
+    async with McpServers(odd("refusing")) as servers:
+        beside = asyncio.create_task(called(servers, "progress"))
+        with pytest.raises(ToolError) as raised:
+            await called(servers, "refuse")
+        assert raised.value.message == "the server refused the call: quota used up"
+        assert await beside == "progress"
+        assert servers.connection("odd").starts == 1
+
+
 async def test_a_server_that_stops_listening_is_started_again() -> None:
     async with McpServers(odd()) as servers:
         assert await called(servers, "deaf") == "cannot hear you any more"

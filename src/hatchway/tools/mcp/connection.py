@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from hatchway.core.errors import ServerUnavailable, ToolError
-from hatchway.tools.mcp.failures import ASKS_BACK, refusal
+from hatchway.tools.mcp.failures import ASKS_BACK, is_hung_up, refusal
 from hatchway.tools.mcp.link import Link
 from hatchway.tools.mcp.server_process import StartServer
 from hatchway.tools.mcp.settings import ServerSettings
@@ -146,7 +146,7 @@ class Connection:
             if link.web is not None and link.web.is_forgotten:
                 told = f"{refusal(error)} ({link.web.refusal()}); the server may have been started anew"
                 return ToolError(told, hint="call it again: the connection is a new one then")
-            if error.code != types.CONNECTION_CLOSED:
+            if not is_hung_up(error):
                 return ToolError(refusal(error))
             link.leave()
             heard = await self._ended(link) or "it said nothing"

@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from mcp.shared.exceptions import MCPError
-from mcp.types import PARSE_ERROR
+from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
 from pydantic import ValidationError
 
 from hatchway.core.errors import HatchwayError, ServerUnavailable
@@ -16,6 +16,8 @@ from hatchway.tools.mcp.settings import ServerSettings, StdioSettings
 
 ASKS_BACK = "the server wants to ask a person or a model, which code cannot answer"
 _WANTS_TO_ASK = re.compile("elicitation|sampling|roots", re.I)
+_HUNG_UP = ("Connection closed", "SSE stream ")
+"""How the SDK begins what it says itself of a connection that ended."""
 _CANNOT = re.compile("not supported|no back-channel", re.I)
 
 
@@ -69,6 +71,11 @@ def _public(url: str) -> str:
 def reason(error: BaseException) -> str:
     """The errors at the leaves of a group, each once, in one line."""
     return "; ".join(dict.fromkeys(map(_said, _leaves(error))))
+
+
+def is_hung_up(error: MCPError) -> bool:
+    """Whether the connection ended; the number alone does not tell, for servers give it errors of their own."""
+    return error.code == CONNECTION_CLOSED and str(error).startswith(_HUNG_UP)
 
 
 def refusal(error: Exception) -> str:
