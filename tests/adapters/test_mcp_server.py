@@ -271,6 +271,9 @@ async def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
         assert "ZeroDivisionError" in said(failed)
         late = await client.call_tool("execute_code", {"code": "while True: pass", "timeout": 0.2})
         assert late.is_error
+        assert said(late) == (
+            "the code ran longer than 0.2 s\ngive execute_code a longer timeout, or let the code do less"
+        )
         misused = await client.call_tool("execute_code", {"cod": "1"})
         assert "unknown parameter 'cod', did you mean 'code'?" in said(misused)
         assert said(await client.call_tool("nonsense", {})) == "there is no tool 'nonsense'"

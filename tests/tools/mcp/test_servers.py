@@ -350,6 +350,9 @@ def test_a_word_that_was_meant_is_named() -> None:
     with pytest.raises(InvalidSetting) as raised:
         McpServers({"one": {"command": "x", "arg": []}})
     assert raised.value.hint == "did you mean 'args'?"
+    with pytest.raises(InvalidSetting) as raised:
+        McpServers({"one": {"command": "x", "sandbox": {"wriet": []}}})
+    assert raised.value.hint == "did you mean 'write'?"
 
 
 def test_a_tool_that_says_it_reads_and_destroys_is_not_read_only() -> None:

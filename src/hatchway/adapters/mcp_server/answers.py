@@ -23,6 +23,7 @@ from hatchway.core.calls import FunctionCall
 from hatchway.core.errors import (
     ApprovalRequired,
     CodeExecutionError,
+    CodeTimeoutError,
     HatchwayError,
     InDoubt,
     SandboxCrashed,
@@ -37,6 +38,7 @@ MAX_FILES = 5 << 20
 """Bytes of pictures and files that are sent along with an answer; what does not fit is named only."""
 MAX_FILES_OF_EVENT = 600 << 10
 """The same over HTTP: clients of the official SDK drop a connection that sends more than a MiB in one event."""
+_SLOWER = "give execute_code a longer timeout, or let the code do less"
 _MAX_TEXT = 100_000
 """Bytes of text; of more the middle is cut."""
 
@@ -63,6 +65,8 @@ def failed(error: HatchwayError, most: int = MAX_FILES) -> CallToolResult:
         return text(f"sandbox failed: {error}", is_error=True)
     if not isinstance(error, CodeExecutionError):
         return text(str(error), is_error=True)
+    if isinstance(error, CodeTimeoutError):
+        error.hint = _SLOWER  # its own speaks of Limits, which a client does not have
     said = "\n".join(part for part in (error.stdout.rstrip("\n"), str(error)) if part)
     return CallToolResult(content=[_text(said), *_extras(error.files, 0, most)], is_error=True)
 

@@ -164,10 +164,16 @@ def _checked(name: str, entry: Any) -> ServerSettings:
         return TypeAdapter(kind).validate_python(entry)
     except ValidationError as e:
         told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {_wrong(each)}" for each in e.errors())
-        unknown = [str(each["loc"][0]) for each in e.errors() if each["type"] == "extra_forbidden"]
-        meant = [word for each in unknown for word in get_close_matches(each, kind.model_fields, n=1)]
+        unknown = [each["loc"] for each in e.errors() if each["type"] == "extra_forbidden"]
+        meant = [word for each in unknown for word in _meant(kind, each)]
         hint = f"did you mean {' and '.join(map(repr, meant))}?" if meant else ""
         raise InvalidSetting(f"MCP server {name!r}: {told}", hint=hint) from None
+
+
+def _meant(kind: type[_Entry], place: tuple[int | str, ...]) -> list[str]:
+    """The word of an entry, or of its `sandbox`, that comes near to one there is not."""
+    words = kind if len(place) == 1 else SandboxSettings
+    return get_close_matches(str(place[-1]), words.model_fields, n=1)
 
 
 def _wrong(error: Any) -> str:
