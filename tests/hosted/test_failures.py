@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.genai.errors import ClientError
 
 from hatchway.core.errors import InvalidSetting, SandboxUnavailable, TransportError
 from hatchway.core.events import AgentEvent
@@ -22,6 +23,8 @@ from hatchway.hosted import (
     OpenAICodeInterpreterTool,
     code_tool,
 )
+from hatchway.hosted.failures import Failure, seconds
+from hatchway.hosted.gemini.vendor import GeminiVendor
 from hatchway.testing import RanCode, ScriptedVendor, VendorReply, VendorSays
 from hatchway.testing.vendor_client import asked, sdk_client
 from hatchway.testing.vendor_streams import streamed
@@ -200,3 +203,54 @@ async def test_files_come_again_after_a_container_was_given_up_in_vain(streams: 
             assert list(session.placed) == ["a.csv", "b.csv"]
     assert [_said(request) for request in vendor.asked] == [2] * 6
     assert [request.get("container") for request in vendor.asked[:5]] == [None, "cntr_1", "cntr_1", None, None]
+
+
+@pytest.mark.parametrize(
+    ("told", "wait"),
+    [
+        (None, 0.5),
+        ("2", 2.0),
+        ("2.5s", 2.5),
+        ("-5", 0.0),
+        ("inf", 30.0),
+        ("nan", 0.5),
+        ("²", 0.5),
+        ("soon", 0.5),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 30.0),
+    ],
+)
+def test_what_a_vendor_asks_to_wait(told: str | None, wait: float) -> None:
+    assert Failure(kind="busy", message="slow", retry_after=seconds(told)).wait(1) == wait
+
+
+@every_vendor
+@pytest.mark.parametrize("told", ["nan", "²", "Wed, 21 Oct 2015 07:28:00 GMT"])
+async def test_whatever_a_vendor_asks_to_wait_it_is_asked_again(provider: Any, told: str) -> None:
+    busy = VendorReply(status=429, body={"error": {"message": "slow"}}, headers={"retry-after": told})
+    vendor = ScriptedVendor(provider, [busy, FINE])
+    with vendor.serve() as address:
+        async with over_loopback(provider, address, deadline=5) as adapter:
+            assert (await adapter.run("go")).text == "fine"
+
+
+async def test_google_asks_for_a_time_in_the_body() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0s"}]
+    error = {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": details}
+    client = ScriptedVendor("gemini", [VendorReply(status=429, body={"error": error})]).client()
+    vendor = GeminiVendor(client)
+    with pytest.raises(ClientError) as caught:
+        await vendor.send({"model": "m", "body": {}})
+    failure = vendor.failure(caught.value, {})
+    assert failure is not None
+    assert (failure.kind, failure.retry_after) == ("busy", 0.0)
+
+
+@pytest.mark.parametrize("line", [b"[1, 2]", b"null", b'"word"'])
+async def test_a_line_of_a_stream_that_is_no_event(line: bytes) -> None:
+    vendor = ScriptedVendor("openai", [VendorReply(body=b"data: " + line + b"\n\n"), FINE])
+    async with OpenAIAdapter("m", client=vendor.client(), tools=[code_tool("openai")]) as adapter:
+        session = adapter.session()
+        with pytest.raises(TransportError, match="openai sent something that is no event"):
+            await asked(adapter, streams=True, session=session)
+        assert (await asked(adapter, streams=True, session=session)).text == "fine"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from typing import Literal
 
@@ -90,6 +93,20 @@ class Failure:
                 return TransportError(said, hint="check the network and base_url, then ask again")
             case "broken":
                 return TransportError(said, hint="ask again; the session is as it was before")
+
+
+def seconds(told: str | None) -> float | None:
+    """What a `Retry-After` asks for: a number, with or without its unit, or a date; None: it says nothing of use."""
+    if told is None:
+        return None
+    try:
+        wait = float(told.removesuffix("s"))
+    except ValueError:
+        try:
+            wait = parsedate_to_datetime(told).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return None if math.isnan(wait) else max(wait, 0.0)
 
 
 def unreachable(error: BaseException) -> Failure:

@@ -21,7 +21,7 @@ from hatchway.hosted.anthropic.writing import (
 )
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.context import ToolResult
-from hatchway.hosted.failures import MOST_READ, Failure, transport_failure, unreachable
+from hatchway.hosted.failures import MOST_READ, Failure, seconds, transport_failure, unreachable
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.settings import arguments, checked
@@ -216,17 +216,9 @@ def _status_failure(error: anthropic.APIStatusError, request: Mapping[str, Any])
     if status in (400, 404, 410) and _GONE.search(message[:MOST_READ]):
         return Failure(kind="gone", **common)
     if status == 500 and request.get("container") and "container_upload" in json.dumps(request.get("messages", [])):
-        return Failure(kind="gone", is_sure=False, retry_after=_retry_after(error), **common)
+        return Failure(kind="gone", is_sure=False, retry_after=seconds(error.response.headers.get("retry-after")), **common)
     if status in (401, 403):
         return Failure(kind="refused", **common)
     if status in (408, 409, 429) or status >= 500 or status < 400:  # an error within a stream has the status 200
-        return Failure(kind="busy", retry_after=_retry_after(error), **common)
+        return Failure(kind="busy", retry_after=seconds(error.response.headers.get("retry-after")), **common)
     return Failure(kind="setting", **common)
-
-
-def _retry_after(error: anthropic.APIStatusError) -> float | None:
-    told = error.response.headers.get("retry-after")
-    try:
-        return None if told is None else float(told)
-    except ValueError:
-        return None

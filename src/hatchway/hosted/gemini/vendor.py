@@ -14,7 +14,7 @@ from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
 from hatchway.core.results import guessed_type
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.context import ToolResult
-from hatchway.hosted.failures import Failure, transport_failure
+from hatchway.hosted.failures import Failure, seconds, transport_failure
 from hatchway.hosted.gemini.reading import read_response
 from hatchway.hosted.gemini.stream import GeminiFold
 from hatchway.hosted.gemini.tool import MAX_FILE_BYTES, GeminiCodeExecutionTool, executed
@@ -219,6 +219,11 @@ def _status_failure(error: Exception, code: int | None, message: str | None) -> 
     if status in (401, 403):
         return Failure(kind="refused", **common)
     if status in (408, 409, 429) or status >= 500 or status < 400:
-        told = headers.get("retry-after", "")
-        return Failure(kind="busy", retry_after=float(told) if told.replace(".", "", 1).isdigit() else None, **common)
+        return Failure(kind="busy", retry_after=seconds(headers.get("retry-after") or _delay(error)), **common)
     return Failure(kind="setting", **common)
+
+
+def _delay(error: Exception) -> str | None:
+    """Google asks for a time in the body, where others have a header."""
+    told = item_of(as_item(getattr(error, "details", None)), "error")
+    return next((delay for each in items_of(told, "details") if (delay := text_of(each, "retryDelay"))), None)

@@ -10,7 +10,7 @@ from hatchway.core.errors import InvalidSetting, MissingExtra, TransportError
 from hatchway.hosted.code import Answer, ContainerRef, FileRef, HostedCodeResult, Item
 from hatchway.hosted.containers import AutoContainerConfig, ExistingContainerRef
 from hatchway.hosted.context import ToolResult
-from hatchway.hosted.failures import MOST_READ, Failure, transport_failure, unreachable
+from hatchway.hosted.failures import MOST_READ, Failure, seconds, transport_failure, unreachable
 from hatchway.hosted.mounts import FileRules, HostMount, LocalFile
 from hatchway.hosted.openai.reading import read_response
 from hatchway.hosted.openai.stream import OpenAIFold
@@ -119,6 +119,8 @@ class OpenAIVendor(Vendor):
         async with await self._client.responses.create(**request, stream=True) as events:
             request_id = events.response.headers.get("x-request-id")
             async for event in events:
+                if not isinstance(event, openai.BaseModel):  # the SDK lets through whatever JSON it is
+                    raise TransportError("openai sent something that is no event", hint="check base_url")
                 if event.type == "error":
                     raise openai.APIError(event.message, request=events.response.request, body=None)
                 yield {**event.to_dict(mode="json", warnings=False), "_request_id": request_id}
@@ -206,7 +208,7 @@ def _status_failure(error: openai.APIStatusError) -> Failure:
     if status in (401, 403):
         return Failure(kind="refused", **common)
     if status in (408, 409, 429) or status >= 500:
-        return Failure(kind="busy", retry_after=_seconds(error.response.headers.get("retry-after")), **common)
+        return Failure(kind="busy", retry_after=seconds(error.response.headers.get("retry-after")), **common)
     return Failure(kind="setting", **common)
 
 
@@ -215,10 +217,3 @@ def _is_gone(status: int | None, words: str) -> bool:
     if _ABOUT_SETTING.search(words):
         return False
     return bool(_ABOUT_CONTAINER.search(words) and (status in (404, 410) or _GONE.search(words)))
-
-
-def _seconds(told: str | None) -> float | None:
-    try:
-        return None if told is None else float(told)
-    except ValueError:
-        return None
