@@ -16,9 +16,11 @@ from hatchway.hosted import (
     HostedCodeEnded,
     HostedCodeStarted,
     OpenAIAdapter,
+    UnknownItem,
     code_tool,
 )
 from hatchway.testing import CallsTool, RanCode, ScriptedVendor, VendorReply, VendorSays
+from hatchway.testing.vendor_client import asked
 from hatchway.testing.vendor_streams import streamed
 
 pytestmark = pytest.mark.anyio
@@ -65,3 +67,18 @@ async def test_text_is_given_back_as_json_only_where_its_schema_was_told(provide
     first, second = (json.dumps(body) for body in vendor.asked)
     assert ('"output_schema": {"type": "string"' in first) == (provider == "openai")
     assert f": {json.dumps(given)}" in second
+
+
+async def test_a_delta_of_tomorrow_is_told_and_warned_about_once() -> None:
+    events = streamed("anthropic", VendorSays("one").response("anthropic"))
+    strange = {"type": "content_block_delta", "index": 0, "delta": {"type": "hologram_delta", "x": 1}}
+    place = next(number for number, event in enumerate(events) if event["type"] == "content_block_delta")
+    script = [[*events[:place], strange, strange, *events[place:]]] * 2
+    client = ScriptedVendor("anthropic", script).client()
+    told: list[AgentEvent] = []
+    async with AnthropicAdapter("m", client=client, on_event=told.append) as adapter:
+        with pytest.warns(UserWarning) as warned:
+            for _ in range(2):
+                assert (await asked(adapter, streams=True)).text == "one"
+    assert [str(each.message) for each in warned] == ["anthropic sent 'hologram_delta': it is left out of the answer"]
+    assert [event.kind for event in told if isinstance(event, UnknownItem)] == ["hologram_delta"] * 4

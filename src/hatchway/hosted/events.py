@@ -80,6 +80,9 @@ class ContainerLost(AgentEvent):
 
 @dataclass(frozen=True)
 class UnknownItem(AgentEvent):
-    """The vendor sent something of a kind nobody here has heard of; it is kept and sent back as it came."""
+    """The vendor sent something of a kind nobody here has heard of; it is kept and sent back as it came.
+
+    A piece of a stream that nobody here can put together is left out.
+    """
 
     kind: str

@@ -54,15 +54,15 @@ class Teller:
                 self.ended(fact)
             elif isinstance(fact, HostedCodeStarted):
                 self.begun(fact.call)
+            elif isinstance(fact, UnknownItem):
+                self.unknown(fact.kind, "left out of the answer")  # how it is put together is not known
             else:
                 self.publish(fact)
 
     def tell(self, answer: Answer) -> None:
         """A whole response; what its stream told is not told again."""
         for kind in answer.unknown:
-            self.publish(UnknownItem(kind))
-            if self._turn.adapter.desk.is_news(kind):
-                warnings.warn(f"{self._turn.adapter.provider} sent {kind!r}: it is kept as it came", stacklevel=2)
+            self.unknown(kind, "kept as it came")
         if answer.thoughts:
             self.publish(Thoughts(answer.thoughts))
         *on_the_way, last = spells(answer.said)
@@ -72,6 +72,12 @@ class Teller:
         for call in answer.begun:  # before its calls: who decides about them sees the code that makes them
             self.begun(call)
         self._said([last])
+
+    def unknown(self, kind: str, became: str) -> None:
+        """Something nobody here has heard of, in a response or in its stream; warned about once."""
+        self.publish(UnknownItem(kind))
+        if self._turn.adapter.desk.is_news(kind):
+            warnings.warn(f"{self._turn.adapter.provider} sent {kind!r}: it is {became}", stacklevel=2)
 
     def begun(self, call: HostedCodeCall) -> None:
         """A piece of code is whole and runs; told once."""
