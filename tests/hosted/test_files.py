@@ -117,6 +117,7 @@ def test_links_do_not_lead_out(root: Path) -> None:
     assert "app/link.txt" not in names(root)
     with pytest.raises(InvalidSetting, match="leads out of the allowed root"):
         names(root, follow_symlinks=True)
+    assert "app/link.txt" not in names(root, follow_symlinks=True, exclude_glob=("link.txt",))  # as the hint says
     (root / "app" / "link.txt").unlink()
     (root / "app" / "near.txt").symlink_to(root / "app" / "b.md")
     assert "app/near.txt" not in names(root)
@@ -126,6 +127,17 @@ def test_links_do_not_lead_out(root: Path) -> None:
         names(root, host_path="out")
     with pytest.raises(InvalidSetting, match="leads out of the allowed root"):
         names(root, host_path="out", follow_symlinks=True)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_links_that_lead_back_to_themselves(root: Path, follow: bool) -> None:
+    before = names(root)
+    (root / "app" / "one").symlink_to("other")
+    (root / "app" / "other").symlink_to("one")
+    (root / "app" / "self").symlink_to(root / "app")
+    assert names(root, follow_symlinks=follow) == before
+    with pytest.raises(InvalidSetting):
+        names(root, host_path="app/one", follow_symlinks=follow)
 
 
 def test_what_no_vendor_takes(root: Path) -> None:
@@ -166,6 +178,9 @@ def test_the_same_bytes_have_one_digest(root: Path) -> None:
         ("a\nb\x1b[31m.txt", "a_b__31m.txt"),
         ("\u202egnp.exe", "_gnp.exe"),
         ("CON.txt", "_CON.txt"),
+        ("nul .txt", "_nul .txt"),
+        ("COM¹.txt", "_COM¹.txt"),
+        ("come.txt", "come.txt"),
         ("a:b", "a_b"),
         ("x" * 300 + ".png", "x" * (MAX_NAME - 4) + ".png"),
         ("x." + "y" * 300, "x." + "y" * (MAX_NAME - 2)),

@@ -15,7 +15,7 @@ from hatchway.hosted.code import FileRef
 MAX_NAME = 120
 """Bytes, as a file system counts them."""
 _STRANGE = re.compile(r"[^\w .()+,=@-]")
-_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³")})
 
 
 def safe_name(filename: str, file_id: str = "") -> str:
@@ -27,7 +27,7 @@ def safe_name(filename: str, file_id: str = "") -> str:
     name = _STRANGE.sub("_", last).strip(" .")
     if not name.strip("_"):
         name = _STRANGE.sub("_", file_id).strip(" .") or "file"
-    if name.partition(".")[0].lower() in _RESERVED:
+    if name.partition(".")[0].rstrip().lower() in _RESERVED:
         name = f"_{name}"
     stem, dot, suffix = name.rpartition(".")
     room = MAX_NAME - len(f"{dot}{suffix}".encode())

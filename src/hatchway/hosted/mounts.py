@@ -148,7 +148,9 @@ def collect(mounts: Iterable[HostMount], roots: Sequence[Path], rules: FileRules
     found: dict[str, LocalFile] = {}
     for mount in mounts:
         root, start = _located(mount, roots)
-        paths = [path for path in _files(start, mount, root) if _is_wanted(path, start, mount)]
+        paths = [path for path in _files(start, mount) if _is_wanted(path, start, mount)]
+        for path in paths:
+            _check_inside(path, root)
         if not paths:
             raise InvalidSetting(
                 f"the mount {mount.host_path!r} has no file for the code",
@@ -176,7 +178,7 @@ def _located(mount: HostMount, roots: Sequence[Path]) -> tuple[Path, Path]:
         path = real_root / mount.host_path
         if not os.path.lexists(path):
             continue
-        if not mount.follow_symlinks and path.resolve() != path:
+        if not mount.follow_symlinks and _resolved(path) != path:
             raise InvalidSetting(f"{mount.host_path!r} goes through a link", hint="HostMount(follow_symlinks=True)")
         _check_inside(path, real_root)
         return real_root, path
@@ -185,14 +187,23 @@ def _located(mount: HostMount, roots: Sequence[Path]) -> tuple[Path, Path]:
 
 
 def _check_inside(path: Path, root: Path) -> None:
-    if not path.resolve().is_relative_to(root):
+    if not _resolved(path).is_relative_to(root):
         raise InvalidSetting(
             f"{path.name!r} leads out of the allowed root",
             hint="leave it out with exclude_glob, or allow where it leads",
         )
 
 
-def _files(start: Path, mount: HostMount, root: Path) -> Generator[Path]:
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # which of them depends on the version of Python
+        raise InvalidSetting(
+            f"{path.name!r} is a link that leads back to itself", hint="mend the link, or mount another path"
+        ) from None
+
+
+def _files(start: Path, mount: HostMount) -> Generator[Path]:
     """The regular files, in the order of their names."""
     if start.is_file():
         yield start
@@ -201,10 +212,8 @@ def _files(start: Path, mount: HostMount, root: Path) -> Generator[Path]:
         folders.sort()
         for name in sorted(names):
             path = Path(folder) / name
-            if path.is_symlink():
-                if not mount.follow_symlinks:
-                    continue
-                _check_inside(path, root)
+            if path.is_symlink() and not mount.follow_symlinks:
+                continue
             if path.is_file():  # no pipes, no devices
                 yield path
 
