@@ -262,6 +262,29 @@ async def test_a_container_gone_while_its_code_waits_for_us() -> None:
     assert "That call was made and gave: 3" in retold
 
 
+async def test_a_container_gone_while_its_code_and_the_model_wait_for_us() -> None:
+    @tool
+    def price(item: str) -> int:
+        return 3
+
+    @tool
+    def size(item: str) -> int:
+        return 4
+
+    caller = {"type": "code_execution_20260120", "tool_id": "srv_1"}
+    from_code = {"type": "tool_use", "id": "t1", "name": "price", "input": {"item": "tea"}, "caller": caller}
+    direct = {"type": "tool_use", "id": "t2", "name": "size", "input": {"item": "tea"}}
+    begun = use("bash_code_execution", {"command": "call price"})
+    gone = expired(404, "Container container_1 not found")
+    vendor = ScriptedVendor("anthropic", [message(begun, from_code, direct, stop="tool_use"), gone, message(text("ok"))])
+    async with adapter(vendor, tools=[AnthropicCodeExecutionTool(tools=(price,)), size]) as anthropic:
+        assert (await anthropic.run("go")).text == "ok"
+    _, said, answers = vendor.asked[2]["messages"]
+    assert "call price" in said["content"][0]["text"]
+    assert [block["type"] for block in answers["content"]] == ["tool_result", "text"]  # words before it are refused
+    assert answers["content"][0]["tool_use_id"] == "t2"
+
+
 @both_ways
 async def test_kinds_that_did_not_exist_yesterday(streams: bool) -> None:
     new = {"type": "hologram", "beams": [1]}
@@ -276,7 +299,8 @@ async def test_kinds_that_did_not_exist_yesterday(streams: bool) -> None:
     odd = [{"type": "beam_event"}, *streamed("anthropic", message(text("x")))]
     odd.insert(4, {"type": "content_block_delta", "index": 0, "delta": {"type": "beam_delta"}})
     async with adapter(ScriptedVendor("anthropic", [VendorReply(body=odd)]), on_event=events.append) as anthropic:
-        assert (await asked(anthropic, streams=True)).text == "x"
+        with pytest.warns(UserWarning, match="anthropic sent 'beam_"):
+            assert (await asked(anthropic, streams=True)).text == "x"
     assert [event.kind for event in events if isinstance(event, UnknownItem)][1:] == ["beam_event", "beam_delta"]
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence, Set
 from typing import Any, cast
 
-from hatchway.hosted.anthropic.reading import CALLS, RESULTS, code_uses, read_result
+from hatchway.hosted.anthropic.reading import CALLS, RESULTS, code_uses, read_result, read_use
 from hatchway.hosted.anthropic.tool import AnthropicCodeExecutionTool
 from hatchway.hosted.code import HostedCodeResult, Item
 from hatchway.hosted.vendor import Answered, Ask, Offer
@@ -72,8 +72,9 @@ def without_container(history: Sequence[Item]) -> list[Item]:
     cleaned: list[Item] = []
     for message in history:
         blocks = [kept for block in items_of(message, "content") for kept in _kept(block, uses, ended, from_code)]
+        results_first = sorted(blocks, key=lambda block: block.get("type") != "tool_result")  # no words before them
         if blocks:
-            cleaned.append({**message, "content": blocks})
+            cleaned.append({**message, "content": results_first})
     return cleaned
 
 
@@ -104,7 +105,7 @@ def _kept(block: Item, uses: dict[str, Item], ended: set[str], from_code: set[st
     if kind == "server_tool_use" and block.get("name") in CALLS:
         if text_of(block, "id") in ended:
             return []  # its result tells of it
-        code = text_of(item_of(block, "input"), "code")
+        code = read_use(block, CALLS[text_of(block, "name")], None).code
         return _words(f"I began this in a container that is gone now; it did not end:\n{code}")
     if kind in RESULTS:
         code = read_result(block, uses.get(text_of(block, "tool_use_id"), {}), None)
