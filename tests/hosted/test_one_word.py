@@ -7,7 +7,7 @@ import pytest
 
 from hatchway import Deny, Rule, tool
 from hatchway.core.errors import InvalidSetting
-from hatchway.core.events import AgentEvent
+from hatchway.core.events import AgentEvent, CodeExecutionOutput, RunFailed
 from hatchway.core.results import ExecFile
 from hatchway.executors import LlmAgent
 from hatchway.hosted import HostedCodeEnded, HostedCodeStarted, HostedReply, HostMount, OpenAIAdapter, code_tool
@@ -54,6 +54,23 @@ async def test_files_output_and_events(where: str, tier: str, tmp_path: Path) ->
     assert all(f"- {name}: " in vendor.asked[0]["instructions"] for name in ("data/given.csv", "app/mounted.csv"))
     named = {"openai": {"type": "code_interpreter"}, "jail": {"type": "function", "name": "execute_code"}}
     assert vendor.asked[0]["tool_choice"] == named[where]
+
+
+@pytest.mark.parametrize("where", ["openai", "monty"])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_stream_has_one_end_and_goes_on_after_code_that_failed(where: str, fails: bool) -> None:
+    code = "1 / 0" if fails else "print(3)"
+    there = [VendorSays(RanCode(code, "3\n", failed=fails), "done")]
+    here = [VendorSays(CallsTool("execute_code", {"code": code})), VendorSays("done")]
+    client = ScriptedVendor("openai", there if where == "openai" else here).client()
+    async with OpenAIAdapter("m", client=client, tools=[code_tool(where)]) as openai:
+        events = [event async for event in openai.stream("go")]
+    ends = [event for event in events if isinstance(event, CodeExecutionOutput | RunFailed)]
+    assert ends == events[-1:]
+    assert isinstance(ends[0], CodeExecutionOutput)
+    assert isinstance(ends[0].result, HostedReply)
+    assert ends[0].result.tier == {"openai": "vendor", "monty": "language"}[where]
+    assert [event.result.success is False for event in events if isinstance(event, HostedCodeEnded)] == [fails]
 
 
 async def test_code_that_failed_here_is_in_the_reply() -> None:

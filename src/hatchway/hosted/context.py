@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from hatchway.core.calls import CallContext
-from hatchway.core.events import AgentEvent, RunResumed, RunStarted
-from hatchway.core.results import ExecFile
+from hatchway.core.events import AgentEvent, CodeExecutionOutput, RunFailed, RunResumed, RunStarted
+from hatchway.core.results import ExecFile, Tier
 from hatchway.hosted.code import HostedCodeCall
 from hatchway.hosted.events import HostedCodeEnded, HostedCodeStarted
 from hatchway.hosted.here import Here
@@ -130,7 +130,13 @@ class Turn:
 
     def hear(self, event: AgentEvent) -> None:
         """What happens to code that runs here is told like all else."""
-        self.event_bus.publish(event)
+        match event:
+            case RunStarted(tier=tier):
+                self.here.tier = cast("Tier", tier)
+            case CodeExecutionOutput() | RunFailed():
+                pass  # `ended` tells it; in the events of a request these are the end of the request
+            case _:
+                self.event_bus.publish(event)
 
     def ended(self, begun: HostedCodeCall, end: End) -> None:
         """Code ended here."""

@@ -30,8 +30,6 @@ class Here:
     def end(self, call: HostedCodeCall, end: ExecutionResult | CodeExecutionError) -> HostedCodeResult:
         """It ended."""
         self.files |= {file.name: file for file in end.files}
-        if isinstance(end, ExecutionResult):
-            self.tier = end.tier
         self.codes.append(_told(call, end))
         return self.codes[-1]
 

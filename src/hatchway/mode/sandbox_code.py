@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hatchway.core.constraints import CodeConstraints
 from hatchway.core.decisions import ApproveCallback
 from hatchway.core.errors import CodeExecutionError, ToolError
-from hatchway.core.events import AgentEvent, RunStarted
+from hatchway.core.events import AgentEvent
 from hatchway.core.results import ExecFile
 from hatchway.gate.rules import Rule
 from hatchway.mode.prompt import build_code_mode_prompt
@@ -133,5 +133,5 @@ def sandbox_code(tool: Tool) -> SandboxCode | None:
 def told_to_asker(event: AgentEvent) -> None:
     """An event of code that runs here: whoever asked for it hears it."""
     asker = ASKER.get()
-    if asker is not None and not isinstance(event, RunStarted):
+    if asker is not None:
         asker.hear(event)
