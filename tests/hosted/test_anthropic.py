@@ -276,7 +276,9 @@ async def test_a_container_gone_while_its_code_and_the_model_wait_for_us() -> No
     direct = {"type": "tool_use", "id": "t2", "name": "size", "input": {"item": "tea"}}
     begun = use("bash_code_execution", {"command": "call price"})
     gone = expired(404, "Container container_1 not found")
-    vendor = ScriptedVendor("anthropic", [message(begun, from_code, direct, stop="tool_use"), gone, message(text("ok"))])
+    vendor = ScriptedVendor(
+        "anthropic", [message(begun, from_code, direct, stop="tool_use"), gone, message(text("ok"))]
+    )
     async with adapter(vendor, tools=[AnthropicCodeExecutionTool(tools=(price,)), size]) as anthropic:
         assert (await anthropic.run("go")).text == "ok"
     _, said, answers = vendor.asked[2]["messages"]

@@ -216,7 +216,9 @@ def _status_failure(error: anthropic.APIStatusError, request: Mapping[str, Any])
     if status in (400, 404, 410) and _GONE.search(message[:MOST_READ]):
         return Failure(kind="gone", **common)
     if status == 500 and request.get("container") and "container_upload" in json.dumps(request.get("messages", [])):
-        return Failure(kind="gone", is_sure=False, retry_after=seconds(error.response.headers.get("retry-after")), **common)
+        return Failure(
+            kind="gone", is_sure=False, retry_after=seconds(error.response.headers.get("retry-after")), **common
+        )
     if status in (401, 403):
         return Failure(kind="refused", **common)
     if status in (408, 409, 429) or status >= 500 or status < 400:  # an error within a stream has the status 200

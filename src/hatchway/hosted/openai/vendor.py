@@ -119,7 +119,7 @@ class OpenAIVendor(Vendor):
         async with await self._client.responses.create(**request, stream=True) as events:
             request_id = events.response.headers.get("x-request-id")
             async for event in events:
-                if not isinstance(event, openai.BaseModel):  # the SDK lets through whatever JSON it is
+                if not hasattr(event, "to_dict"):  # the SDK lets through whatever JSON it is
                     raise TransportError("openai sent something that is no event", hint="check base_url")
                 if event.type == "error":
                     raise openai.APIError(event.message, request=events.response.request, body=None)
