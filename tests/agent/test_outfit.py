@@ -199,7 +199,44 @@ async def test_a_subagents_budget_is_told(tmp_path: Path, watch: Any) -> None:
         events = await watch(agent.stream("go"))
     assert len(watch.only(CodeExecutionOutput, events)) == 2
     assert [event.reason for event in watch.only(Cancelled, events)] == ["max_turns"]
-    assert "did not come to an answer" in watch.told(model)
+    assert watch.told(model) == (
+        "The subagent did not come to an answer: its rounds of tool calls, 2 at most, are used up. "
+        "What it did is done; give a smaller task, or more rounds (max_turns)."
+    )
+    assert model.seen[-1][-1].parts[0].outcome == "failed"
+
+
+async def test_a_subagent_that_a_person_stopped_is_told_as_such(tmp_path: Path, watch: Any) -> None:
+    def reply(messages: Any) -> Any:
+        if messages[0].parts[0].content == "go":
+            return Call("subagent_task", {"prompt": "work"}) if len(messages) == 1 else "ok"
+        return Reply(code="1")
+
+    def answer(request: ApprovalRequest) -> None:
+        request.approve(request.kind != "code")
+
+    model = ScriptedAgentModel(reply)
+    async with Agent(model, working_dir=tmp_path) as agent:
+        events = await watch(agent.stream("go"), answer)
+    assert watch.told(model) == (
+        "The subagent did not come to an answer: the user said no to what it wanted to do, and so stopped it."
+    )
+    assert [event.denied for event in watch.only(CallFailed, events) if event.tool_name == "subagent_task"] == [True]
+
+
+async def test_a_bare_no_to_a_task_ends_the_turn_and_begins_none(tmp_path: Path, watch: Any) -> None:
+    tasks = [Call("subagent_task", {"prompt": name}) for name in ("first", "second", "third")]
+
+    def answer(request: ApprovalRequest) -> None:
+        request.approve(request.tool_args["prompt"] != "second")
+
+    model = ScriptedAgentModel([tasks])
+    async with Agent(model, working_dir=tmp_path) as agent:
+        events = await watch(agent.stream("go"), answer)
+        outcomes = [part.outcome for part in agent.messages[-1].parts]
+    assert [event.tool_args["prompt"] for event in watch.only(ApprovalRequest, events)] == ["first", "second"]
+    assert events[-1].reason == "rejected"
+    assert outcomes == ["interrupted", "denied", "interrupted"]
 
 
 async def test_pictures_are_saved_and_shown_to_the_model(tmp_path: Path, watch: Any) -> None:

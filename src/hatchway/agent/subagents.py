@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 TASK_TOOL = "subagent_task"
 """The model's tool for giving a task away."""
+STOPPED = "The subagent did not come to an answer: the user said no to what it wanted to do, and so stopped it."
+USED_UP = (
+    "The subagent did not come to an answer: its rounds of tool calls, {rounds} at most, are used up. "
+    "What it did is done; give a smaller task, or more rounds (max_turns)."
+)
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -59,8 +64,15 @@ class Subagents:
         return ToolDefinition(name=TASK_TOOL, description=_ABOUT, parameters_json_schema=_SCHEMA)
 
     async def do(self, calls: Sequence[ToolCallPart], book: CallsBook, desk: Desk) -> list[Done]:
-        """Have each task done, all at once; the calls are asked about one after the other first."""
-        tasks = [await self._asked(call, desk) for call in calls]
+        """Have each task done, all at once; the calls are asked about one after the other first.
+
+        After a bare no none of them is begun: the turn is over, and nobody would hear the answers.
+        """
+        tasks: list[dict[str, Any] | Done] = []
+        for call in calls:
+            tasks.append(task := await self._asked(call, desk))
+            if isinstance(task, Done) and task.ends_turn:
+                return [each for each in tasks if isinstance(each, Done)]
         children = {
             call.tool_call_id: f"sub-{secrets.token_hex(2)}"
             for call, task in zip(calls, tasks, strict=True)
@@ -108,23 +120,25 @@ class Subagents:
             try:
                 async with child:
                     await child.work(task["prompt"], task["max_turns"])
-                    answer = _answer(child)
+                    return _ended(call, child, task["max_turns"])
             except ApprovalRequired:
                 raise
             except HatchwayError as e:
                 return Done(part=failure_told(call, f"the subagent {child_id} failed: {e}"))
             except Exception as e:  # a vendor's error in its own words; the parent's model decides what to do
                 return Done(part=failure_told(call, f"the subagent {child_id} failed: {type(e).__name__}: {e}"))
-        return Done(part=ToolReturnPart(call.tool_name, answer, call.tool_call_id))
 
 
-def _answer(child: Agent) -> str:
-    """What the child said last; a turn that was cut short has no answer."""
+def _ended(call: ToolCallPart, child: Agent, rounds: int) -> Done:
+    """What the child said last; or why its turn was cut short, which only its history tells after a crash."""
     last = child.messages[-1] if child.messages else None
-    if not isinstance(last, ModelResponse):
-        return "The subagent did not come to an answer: it reached its limit, or the user stopped it."
-    text = reply_text(last)
-    return text or "The subagent ended without a word."
+    if isinstance(last, ModelResponse):
+        answer = reply_text(last) or "The subagent ended without a word."
+        return Done(part=ToolReturnPart(call.tool_name, answer, call.tool_call_id))
+    parts = [part for part in last.parts if isinstance(part, ToolReturnPart)] if last is not None else []
+    if any(part.outcome == "denied" for part in parts):
+        return Done(part=ToolReturnPart(call.tool_name, STOPPED, call.tool_call_id, outcome="denied"))
+    return Done(part=failure_told(call, USED_UP.format(rounds=rounds)))
 
 
 async def _all(working: Iterable[Awaitable[Done]]) -> list[Done]:

@@ -152,8 +152,8 @@ class ToolCalls:
         if self._subagents is None:
             return [Done(part=failure_told(call, "there are no subagents here")) for call in calls]
         done = await self._subagents.do(calls, book, self._desk)
-        for each, call in zip(done, calls, strict=True):
-            about: Any = {"call_id": call.tool_call_id, "tool_name": TASK_TOOL, "agent_id": self._agent_id}
+        for each in done:
+            about: Any = {"call_id": each.part.tool_call_id, "tool_name": TASK_TOOL, "agent_id": self._agent_id}
             said, outcome = str(each.part.content), each.part.outcome
             is_good = outcome == "success"
             self._emit(ToolOutput(said, **about) if is_good else CallFailed(said, denied=outcome == "denied", **about))
