@@ -20,9 +20,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from hatchway.agent import Agent
 from hatchway.agent.conversations import Conversations
 from hatchway.core.errors import InvalidSetting, JournalError, RunTaken
 from hatchway.journal.database import Database
+from hatchway.testing import ScriptedAgentModel
 
 PICTURE = BinaryImage(data=b"\x89PNG\0", media_type="image/png", identifier="p1")
 
@@ -198,3 +200,21 @@ def test_what_a_list_shows_is_text_and_nothing_a_terminal_obeys(place: str, tmp_
         assert conversations.list(odd)[0].title.startswith("[2Jclear it xxx")
         assert len(conversations.list(odd)[0].title) == 120
         assert conversations.newest(odd) is not None
+
+
+@pytest.mark.anyio
+async def test_two_agents_do_not_speak_in_one_conversation_at_a_time(tmp_path: Path) -> None:
+    with Conversations.open(tmp_path / "journal.db") as conversations:
+        conversation = conversations.create(tmp_path)
+
+        def agent(word: str) -> Agent:
+            return Agent(ScriptedAgentModel([word]), conversation=conversation, working_dir=tmp_path, sandbox="monty")
+
+        async with agent("one") as first:
+            with pytest.raises(InvalidSetting, match=r"another agent of this program has the conversation 1"):
+                await agent("two").start()
+            assert [event async for event in first.stream("a")]
+        async with agent("three") as second:
+            assert [event async for event in second.stream("b")]
+        said = [str(part.content) for message in conversation.messages() for part in message.parts]
+    assert said == ["a", "one", "b", "three"]

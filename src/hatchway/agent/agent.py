@@ -154,6 +154,8 @@ class Agent:
         if self._started is not None:
             return
         try:
+            if self.conversation is not None:
+                self._closing.enter_context(self.conversation.spoken())
             self._model = await asyncio.to_thread(given_or_found, self._model, self._outfit.working_dir)
             self._started = await self._assembly().started(infer_model(self._model), self._closing)
         except BaseException:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,6 +187,25 @@ class Conversation:
     def agents(self) -> list[str]:
         """The ids of the agents that said something."""
         return self._table.agents(self.id)
+
+    @contextmanager
+    def spoken(self) -> Generator[None]:
+        """One agent speaks here while this is entered.
+
+        Raises:
+            InvalidSetting: Another agent of this process does.
+        """
+        which = (self.id, self.agent_id)
+        if which in self._table.spoken:
+            raise InvalidSetting(
+                f"another agent of this program has the conversation {self.number}",
+                hint="stop that agent first, or make another conversation: `conversations.create()`",
+            )
+        self._table.spoken.add(which)
+        try:
+            yield
+        finally:
+            self._table.spoken.discard(which)
 
     def release(self) -> None:
         """Let other processes have it. Legal twice."""

@@ -49,6 +49,8 @@ class ConversationTable:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
+        self.spoken: set[tuple[str, str]] = set()
+        """What an agent of this process speaks in, by conversation and agent: two would mix what they say."""
 
     def create(self, working_dir: str) -> str:
         """A new conversation; its id."""
