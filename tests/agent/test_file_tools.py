@@ -163,3 +163,28 @@ def test_a_name_no_file_can_have_is_an_error_of_the_tool(path: str, workspace: P
     for attempt in (tools.read_file, lambda each: tools.write_file(each, ""), lambda _: tools.edit_diff(arguments)):
         with pytest.raises(ToolError):
             attempt(path)
+
+
+def test_an_edit_has_the_line_ends_of_the_file(workspace: Path) -> None:
+    tools = FileTools(workspace)
+    (workspace / "dos.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    tools.edit_file("dos.txt", [{"old": "one\ntwo", "new": "1\n2\n"}])
+    assert (workspace / "dos.txt").read_bytes() == b"1\r\n2\r\n\r\nthree\r\n"
+    tools.edit_file("dos.txt", [{"old": "2\r\n\r\nthree", "new": "3"}])
+    assert (workspace / "dos.txt").read_bytes() == b"1\r\n3\r\n"
+    with pytest.raises(ToolError) as caught:
+        tools.edit_file("dos.txt", [{"old": "four", "new": "5"}])
+    assert str(caught.value) == (
+        "edit 1: its old text stands 0 times in dos.txt, not once; nothing was changed\n"
+        "quote it as read_file shows it, with its spaces"
+    )
+
+
+@pytest.mark.parametrize(("name", "content"), [(".env", b"KEY=1\n"), ("picture.bin", b"\0\1")])
+def test_who_is_asked_sees_that_a_file_is_replaced_unseen(name: str, content: bytes, workspace: Path) -> None:
+    tools = FileTools(workspace)
+    new = f"+++ b/{name}\n@@ -0,0 +1 @@\n+x\n"
+    assert tools.write_diff({"path": name, "content": "x\n"}) == f"--- a/{name}\n{new}"
+    (workspace / name).write_bytes(content)
+    shown = f"--- a/{name} (is there already; what it holds is not shown)\n{new}"
+    assert tools.write_diff({"path": name, "content": "x\n"}) == shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
@@ -14,6 +15,10 @@ from hatchway.tools.functions import tool
 
 MOST_LINES = 2_000
 """Read at once."""
+
+
+HIDDEN = " (is there already; what it holds is not shown)"
+"""Behind the name of a file that is replaced unseen: a secret, or no text."""
 
 
 class Replacement(TypedDict):
@@ -83,11 +88,11 @@ class FileTools:
         """What `write_file` would change."""
         path = str(arguments["path"])
         try:
-            before = self._text(path)
+            before, old = self._text(path), f"a/{path}"
         except ToolError:
-            self._files.name(path)
-            before = ""
-        return self._diff(path, before, str(arguments["content"]))
+            is_there = os.path.lexists(self._files.root / self._files.name(path))
+            before, old = "", f"a/{path}{HIDDEN if is_there else ''}"
+        return self._diff(path, before, str(arguments["content"]), old)
 
     def edit_diff(self, arguments: Mapping[str, Any]) -> str:
         """What `edit_file` would change.
@@ -96,12 +101,12 @@ class FileTools:
             ToolError: It cannot be done.
         """
         path = str(arguments["path"])
-        return self._diff(path, self._text(path), self._edited(path, arguments["edits"]))
+        return self._diff(path, self._text(path), self._edited(path, arguments["edits"]), f"a/{path}")
 
-    def _diff(self, path: str, before: str, after: str) -> str:
+    def _diff(self, path: str, before: str, after: str, old_name: str) -> str:
         self._shown[self._files.name(path)] = before
         old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-        lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+        lines = difflib.unified_diff(old, new, old_name, f"b/{path}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def _check_shown(self, path: str) -> None:
@@ -121,11 +126,13 @@ class FileTools:
         if not edits:
             raise ToolError("no edits were given")
         for number, edit in enumerate(edits, 1):
-            found = text.count(edit["old"]) if edit["old"] else 0
+            old, new = _as_lines_end(text, edit)
+            found = text.count(old) if old else 0
             if found != 1:
-                where = "is empty" if not edit["old"] else f"stands {found} times in {path}, not once"
-                raise ToolError(f"edit {number}: its old text {where}; nothing was changed", hint="quote more of it")
-            text = text.replace(edit["old"], edit["new"])
+                where = "is empty" if not old else f"stands {found} times in {path}, not once"
+                hint = "quote more of it" if found else "quote it as read_file shows it, with its spaces"
+                raise ToolError(f"edit {number}: its old text {where}; nothing was changed", hint=hint)
+            text = text.replace(old, new)
         return text
 
     def _text(self, path: str, *, is_changed: bool = False) -> str:
@@ -139,3 +146,14 @@ class FileTools:
             return content.decode("utf-8", "strict" if is_changed else "replace")
         except UnicodeDecodeError:  # what cannot be read would be written back as something else
             raise ToolError(f"{path} is not written in UTF-8", hint="change it in a code action") from None
+
+
+def _as_lines_end(text: str, edit: Replacement) -> tuple[str, str]:
+    """Old and new text of an edit with the line ends of the file: models write a newline for either kind."""
+    if "\r\n" not in text or edit["old"] in text:
+        return edit["old"], edit["new"]
+    return _with_returns(edit["old"]), _with_returns(edit["new"])
+
+
+def _with_returns(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
