@@ -87,6 +87,8 @@ class CodeExecutionError(HatchwayError):
         self.files = tuple(files)
         self.displays = tuple(displays)
         self.calls = tuple(calls)
+        self.earlier_calls = 0
+        """How many calls it had made before those in `calls`: of very many only the last are kept."""
 
     @property
     def images(self) -> tuple[Display, ...]:

@@ -61,7 +61,7 @@ class PullLoop:
             await self._finish_tasks()
             if self._failure is not None:
                 raise self._failure from None
-            e.calls = self._server.records()
+            e.calls, e.earlier_calls = self._server.records(), self._server.forgotten
             raise
         except BaseException:
             await self.abandon()

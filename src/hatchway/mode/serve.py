@@ -58,6 +58,7 @@ class CallServer:
         self.execution = execution
         self._records: deque[tuple[FunctionCall, CallState, Any, str, float]] = deque(maxlen=_KEPT_RECORDS)
         self._under_way: dict[str, FunctionCall] = {}
+        self._ended = 0
         self.held: dict[str, Held] = {}
         self._run_id = run_id
         self._passage = passage
@@ -78,6 +79,16 @@ class CallServer:
         ]
         started = [CallRecord(call=call, state="started") for call in self._under_way.values()]
         return (*ended, *started)[-_KEPT_RECORDS:]
+
+    @property
+    def forgotten(self) -> int:
+        """How many calls came before those of `records`."""
+        return max(0, self._ended + len(self._under_way) - _KEPT_RECORDS)
+
+    def _record(self, call: FunctionCall, state: CallState, value: Any, error: str, seconds: float) -> None:
+        self._under_way.pop(call.call_id, None)
+        self._ended += 1
+        self._records.append((call, state, value, error, seconds))
 
     def pending(self) -> tuple[FunctionCall, ...]:
         """The held calls, as copies: what a person is shown cannot be changed into something else that runs."""
@@ -200,8 +211,7 @@ class CallServer:
             error = ToolError(f"the tool {call.function_name} returned something that cannot cross the wall: {e}")
             return await self._refuse(call, error, seconds=seconds)
         name, call_id = call.function_name, call.call_id
-        self._under_way.pop(call_id, None)
-        self._records.append((call, "done", value, "", seconds))
+        self._record(call, "done", value, "", seconds)
         self._emit(ToolOutput(value, call_id=call_id, tool_name=name, seconds=seconds, run_id=self._run_id))
 
     async def _turn_away(self, call: FunctionCall, error: ToolError) -> None:
@@ -217,8 +227,7 @@ class CallServer:
         denied, text = isinstance(error, ToolDenied), str(error)
         state = "denied" if denied else "failed"
         name, call_id = call.function_name, call.call_id
-        self._under_way.pop(call_id, None)
-        self._records.append((call, state, None, text, seconds))
+        self._record(call, state, None, text, seconds)
         self._emit(
             CallFailed(text, call_id=call_id, tool_name=name, denied=denied, seconds=seconds, run_id=self._run_id)
         )

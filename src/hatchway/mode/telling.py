@@ -31,7 +31,7 @@ def failure_text(error: HatchwayError) -> str:
     if error.stderr:
         parts.append(f"On stderr:\n{error.stderr}")
     if error.calls:
-        parts.append(f"Calls it had made, which are not undone:\n{_told(error.calls)}")
+        parts.append(f"Calls it had made, which are not undone:\n{_told(error.calls, error.earlier_calls)}")
     return "\n\n".join(parts)
 
 
@@ -52,9 +52,9 @@ def failure_kind(error: CodeExecutionError) -> str:
             return "Error"
 
 
-def _told(calls: Sequence[CallRecord]) -> str:
+def _told(calls: Sequence[CallRecord], earlier: int) -> str:
     lines = [_line(record) for record in calls[-MOST_CALLS:]]
-    more = len(calls) - len(lines)
+    more = earlier + len(calls) - len(lines)
     return "\n".join([*([f"- {more} earlier calls"] if more > 0 else []), *lines])
 
 
