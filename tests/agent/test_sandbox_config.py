@@ -226,3 +226,10 @@ def test_what_the_system_or_the_jail_has_of_its_own_is_not_shown(tmp_path: Path)
     for name in ("home", "data", "etc", "input", "output"):
         (tmp_path / name).mkdir(mode=0o755)
     assert [place.name for place in readable_places(tmp_path)] == ["data", "home"]
+
+
+def test_the_interpreter_of_the_system_lies_in_no_environment(tmp_path: Path) -> None:
+    settings = sandbox_settings(SandboxConfig(), tmp_path, python=Path("/bin/python3"))
+    denied = settings["paths"].deny_write
+    assert "/bin/python3" in denied
+    assert "/" not in denied

@@ -138,11 +138,12 @@ def _kept_secret() -> list[str]:
 
 
 def _environment(python: Path | None) -> list[str]:
-    """The folder of an environment, as it is called and as it leads."""
+    """The folder of an environment, as it is called and as it leads; `/bin/python3` lies in none."""
     if python is None:
         return []
     folder = python.absolute().parent.parent
-    return [str(python.absolute()), *dict.fromkeys((str(folder), str(folder.resolve())))]
+    folders = dict.fromkeys((folder, folder.resolve()))
+    return [str(python.absolute()), *(str(each) for each in folders if each != Path("/"))]
 
 
 def _traps(write: Iterable[Path]) -> list[str]:
