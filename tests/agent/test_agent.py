@@ -224,6 +224,14 @@ async def test_code_that_runs_too_long_is_told_with_the_loss_of_its_state(tmp_pa
     assert "name 'x' is not defined" in told(model, 2)
 
 
+async def test_a_limit_is_told_without_a_setting_an_agent_does_not_have(tmp_path: Path) -> None:
+    agent, model = made([Reply(code="text = 'a' * 3 * 1024**3"), "ok"], tmp_path)
+    async with agent:
+        events = await all_of(agent.stream("fill"))
+    assert only(RunFailed, events)[0].error.hint == "let the code take less, or do it in several actions"
+    assert "Limits." not in told(model)
+
+
 async def test_cancel_keeps_what_there_is_and_the_conversation_goes_on(tmp_path: Path) -> None:
     agent, model = made([Reply("On it.", code="print('begun', flush=True)\nwhile True: pass"), "Hello."], tmp_path)
     async with agent:

@@ -25,6 +25,7 @@ from hatchway.mode.mode import CodeMode
 from hatchway.mode.session import ModeSession
 
 RESTARTED = "The interpreter was restarted before this action: names and imports of earlier actions are gone."
+LIMIT_HINT = "let the code take less, or do it in several actions"
 TIME_HINT = "let the code do less, or raise execution_timeout (--execution-timeout)"
 LOST = "The interpreter is gone with it: names and imports of earlier actions are lost."
 HostFailed = SandboxCrashed | SandboxUnavailable | TransportError
@@ -178,6 +179,7 @@ class Interpreter:
         """What the mode tells about its runs."""
         if isinstance(event, RunStarted | RunResumed) and self._gate is not None:
             self._gate.run_id = event.run_id
-        if isinstance(event, RunFailed) and isinstance(event.error, CodeTimeoutError):
-            event.error.hint = TIME_HINT  # whoever has an agent cannot set `Limits`
+        if isinstance(event, RunFailed) and isinstance(event.error, CodeTimeoutError | CodeLimitError):
+            is_time = isinstance(event.error, CodeTimeoutError)
+            event.error.hint = TIME_HINT if is_time else LIMIT_HINT  # whoever has an agent cannot set `Limits`
         self._emit(replace(event, agent_id=self._agent_id))
