@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from hatchway.agent import (
     ResponseChunk,
     Thoughts,
 )
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import CallFailed, RunFailed, ToolOutput
 from hatchway.testing import Call, Reply, ScriptedAgentModel, Thinking
 
@@ -230,6 +232,14 @@ async def test_a_limit_is_told_without_a_setting_an_agent_does_not_have(tmp_path
         events = await all_of(agent.stream("fill"))
     assert only(RunFailed, events)[0].error.hint == "let the code take less, or do it in several actions"
     assert "Limits." not in told(model)
+
+
+@pytest.mark.parametrize("given", [None, 3])
+async def test_what_is_no_sandbox_is_not_taken_for_none(given: Any, tmp_path: Path) -> None:
+    agent, _ = made([], tmp_path, sandbox=given)
+    with pytest.raises(InvalidSetting) as caught:
+        await agent.start()
+    assert caught.value.message == f"sandbox is True, False, a name or a CodeSandbox, not {given!r}"
 
 
 async def test_cancel_keeps_what_there_is_and_the_conversation_goes_on(tmp_path: Path) -> None:

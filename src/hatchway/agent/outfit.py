@@ -157,7 +157,12 @@ class Outfit:
             if self.sandbox_config is not None or self._given():
                 raise InvalidSetting("a ready sandbox has its own settings", hint="give them to the sandbox itself")
             return self.sandbox
-        name = self.sandbox if isinstance(self.sandbox, str) else "auto" if self.sandbox else "process"
+        given: object = self.sandbox
+        if not isinstance(given, bool | str):  # None must not mean what False means
+            raise InvalidSetting(
+                f"sandbox is True, False, a name or a CodeSandbox, not {given!r:.80}", hint="True is the strongest wall"
+            )
+        name = given if isinstance(given, str) else "auto" if given else "process"
         name = await asyncio.to_thread(choose_auto) if name == "auto" else name
         if name == "process" and not self.is_child:
             _log.warning(UNSEALED)
