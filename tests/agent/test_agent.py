@@ -234,6 +234,19 @@ async def test_a_limit_is_told_without_a_setting_an_agent_does_not_have(tmp_path
     assert "Limits." not in told(model)
 
 
+async def test_the_reason_of_a_no_is_text_and_an_empty_one_is_none(tmp_path: Path) -> None:
+    def answer(asked: ApprovalRequest) -> None:
+        with pytest.raises(TypeError, match=r"the reason of a no is text for the model, not 5"):
+            asked.approve(False, 5)  # type: ignore[arg-type]
+        asked.approve(False, "  ")
+
+    agent, model = made([Reply(code="1")], tmp_path)
+    async with agent:
+        events = await all_of(agent.stream("go"), answer)
+    assert events[-1].reason == "rejected"
+    assert len(model.seen) == 1
+
+
 @pytest.mark.parametrize("given", [None, 3])
 async def test_what_is_no_sandbox_is_not_taken_for_none(given: Any, tmp_path: Path) -> None:
     agent, _ = made([], tmp_path, sandbox=given)

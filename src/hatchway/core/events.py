@@ -28,7 +28,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Decision, Deny, Edit, Later, NotRun, Ran, Settlement, as_settlement
@@ -132,11 +132,13 @@ class ApprovalRequest(AgentEvent):
 
         Raises:
             RuntimeError: It was answered already.
-            TypeError: No such decision, or one about a call in doubt where there is no doubt.
+            TypeError: No such decision, a reason that is no text, or one about a call in doubt where there is no doubt.
         """
         if self._future.done():
             raise RuntimeError(f"the call {self.call_id or self.tool_name} was already decided")
-        answer: bool | Settlement | Later = Deny(reason) if decision is False else decision
+        if not isinstance(cast(Any, reason), str):
+            raise TypeError(f"the reason of a no is text for the model, not {reason!r:.80}")
+        answer: bool | Settlement | Later = Deny(reason.strip()) if decision is False else decision
         if isinstance(answer, Later):
             return self._future.set_result(answer)
         settled = as_settlement(Edit(edit) if edit is not None and decision is True else answer)
