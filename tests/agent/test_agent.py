@@ -255,6 +255,14 @@ async def test_what_is_no_sandbox_is_not_taken_for_none(given: Any, tmp_path: Pa
     assert caught.value.message == f"sandbox is True, False, a name or a CodeSandbox, not {given!r}"
 
 
+async def test_code_that_goes_on_after_a_no_does_not_flood_who_listens(tmp_path: Path) -> None:
+    code = "while True:\n    try: pay(1)\n    except BaseException: pass"
+    agent, _ = made([Reply(code=code), "ok"], tmp_path, tools=[Ledger().pay])
+    async with agent:
+        events = await all_of(agent.stream("pay"), lambda asked: asked.approve(asked.kind == "code"))
+    assert 1 < len(only(CallFailed, events)) <= 20
+
+
 async def test_cancel_keeps_what_there_is_and_the_conversation_goes_on(tmp_path: Path) -> None:
     agent, model = made([Reply("On it.", code="print('begun', flush=True)\nwhile True: pass"), "Hello."], tmp_path)
     async with agent:

@@ -19,6 +19,8 @@ GRACE_SECONDS = 0.25
 """How long code may go on after a person's no, so that code which just ends keeps its session."""
 LATE_GRACE_SECONDS = 5.0
 """The same, for code that must first be led back to the call."""
+PACE_SECONDS = 0.02
+"""Between the refusals of code that calls on and on meanwhile: who listens would be flooded by thousands."""
 REJECTED = "the user said no"
 
 
@@ -153,6 +155,7 @@ class ActionGate:
     async def decide(self, call: FunctionCall) -> Decision | Later:
         """What `CodeMode` asks."""
         if self.rejection is not None:
+            await asyncio.sleep(PACE_SECONDS)
             return Deny(REJECTED)
         asking = asyncio.ensure_future(
             self._desk.ask(call.function_name, call.kwargs, kind="call", call_id=call.call_id, run_id=self.run_id)
