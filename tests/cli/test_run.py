@@ -46,10 +46,14 @@ def test_the_answer_is_on_stdout_and_all_else_on_stderr(hatchway: Any, workspace
     assert (workspace / "effects.txt").read_text(encoding="utf-8") == "ada "
     assert "sent to ada" in (workspace / "output" / "conversation.html").read_text(encoding="utf-8")
 
-    again = hatchway("run", *MODEL, "-c", stdin="from a pipe")
+    other = hatchway("run", *MODEL, "--record", "hello")
+    assert "recorded output/conversation-2.svg" in other.stderr
+    assert "sent to ada" in (workspace / "output" / "conversation.html").read_text(encoding="utf-8")
+
+    again = hatchway("run", *MODEL, "--session", "1", stdin="from a pipe")
     assert again.returncode == 0
     assert "> from a pipe" in again.stdout
-    [row] = hatchway.json("conversations", "--json")
+    row = next(row for row in hatchway.json("conversations", "--json") if row["number"] == 1)
     assert (row["number"], row["state"], row["turns"]) == (1, "idle", 2)
     assert row["title"].startswith("code: print(send(")
     assert hatchway("conversations").stdout.split()[:2] == ["1", "idle"]
@@ -213,6 +217,26 @@ def test_a_terminal_that_knows_only_lines_is_talked_with_by_lines(at_terminal: A
     assert screen.end() == 0
     assert "\x1b" not in screen.text
     assert (workspace / "effects.txt").read_text(encoding="utf-8") == "bob bill carl "
+
+
+@pytest.mark.usefixtures("agent_jail")
+def test_by_lines_the_first_screen_without_a_model_is_the_same(at_terminal: Any, workspace: Path) -> None:
+    screen = at_terminal()
+    screen.wait_for("[q] quit ›")
+    screen.type("k\n")
+    screen.wait_for("Then start again: hatchway")
+    screen.wait_for("[q] quit ›", 2)
+    screen.type("h\n")
+    screen.wait_for("/help says what can be typed")
+    screen.type("1 + 1\n")
+    screen.wait_for("\n2\n")
+    screen.type("q\n")
+    assert screen.end() == 0
+
+    left = at_terminal()
+    left.wait_for("[q] quit ›")
+    left.type("\x04")
+    assert left.end() == 0
 
 
 @pytest.mark.usefixtures("agent_jail")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 from hatchway.core.errors import InvalidSetting
@@ -16,6 +18,8 @@ from hatchway.trace.terminal import picture
 class Recording:
     """Takes blocks; `write` makes the files anew, so that they can be written after each turn.
 
+    Files that were there before are left as they are: the names get a number then.
+
     Args:
         folder: Where they go; made when they are written.
         title: Stands at their head, and gives them their names.
@@ -24,6 +28,7 @@ class Recording:
     def __init__(self, folder: Path, title: str) -> None:
         self._folder, self._title = folder, title
         self._blocks: list[Block] = []
+        self._name = ""
 
     def add(self, blocks: Sequence[Block]) -> None:
         """More of the conversation."""
@@ -35,7 +40,7 @@ class Recording:
         Raises:
             InvalidSetting: They cannot be written.
         """
-        name = re.sub(r"[^\w-]+", "-", self._title.lower()).strip("-") or "conversation"
+        self._name = name = self._name or self._free_name()
         blocks = list(joined(self._blocks))
         made = {f"{name}.svg": picture(blocks, title=self._title), f"{name}.html": page(blocks, title=self._title)}
         try:
@@ -48,3 +53,11 @@ class Recording:
                 hint="name another with --record-dir",
             ) from e
         return [self._folder / file for file in made]
+
+    def _free_name(self) -> str:
+        wanted = re.sub(r"[^\w-]+", "-", self._title.lower()).strip("-") or "conversation"
+        names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+        return next(name for name in names if not any(self._is_there(name, kind) for kind in ("svg", "html")))
+
+    def _is_there(self, name: str, kind: str) -> bool:
+        return os.path.lexists(self._folder / f"{name}.{kind}")
