@@ -109,6 +109,9 @@ def test_a_key_of_the_file_is_secret_and_reaches_the_vendors_package(
     assert found.load() == "openai:gpt-5"
     assert (os.environ["OPENAI_API_KEY"], os.environ["PATH"]) == ("sk-very-secret", before)
     assert "OPENAI_BASE_URL" not in os.environ
+    unused = "OPENAI_BASE_URL in .env is not used: export OPENAI_BASE_URL=… if that is where to ask"
+    assert found.notes == chosen(tmp_path, "openai:gpt-5-mini").notes == (unused,)
+    assert chosen(tmp_path, OPENAI_BASE_URL="http://own").notes == ()
     assert chosen(tmp_path, "openai:gpt-5-mini").variables == {"OPENAI_API_KEY": "sk-very-secret"}
     assert chosen(tmp_path, "openai:gpt-5-mini", OPENAI_API_KEY="own").variables == {}
 

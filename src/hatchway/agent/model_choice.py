@@ -120,7 +120,8 @@ def _named(
         return ModelChoice(model=model, why=why, settings=settings, base_url=LocalModel(server, "").base_url)
     is_set = vendor is None or any(environ.get(key) for key in vendor.keys)
     variables = {} if is_set or vendor is None else _of(vendor, own)
-    return ModelChoice(model=model, why=why, settings=settings, variables=variables)
+    notes = tuple(_address_left(vendor, environ, own)) if variables and vendor is not None else ()
+    return ModelChoice(model=model, why=why, settings=settings, variables=variables, notes=notes)
 
 
 def _by_key(
@@ -138,6 +139,7 @@ def _by_key(
                 continue
             why = f"{key} is set{source}"
             given = _of(vendor, own) if variables else {}
+            notes += _address_left(vendor, environ, own) if variables else ()
             model = f"{vendor.prefix}:{vendor.model}"
             return ModelChoice(model=model, why=why, settings=settings, notes=tuple(notes), variables=given), notes
     return None, notes
@@ -165,6 +167,13 @@ def _of(vendor: Vendor, own: Mapping[str, str]) -> dict[str, str]:
     if not any(own.get(key) for key in vendor.keys):
         return {}
     return {name: own[name] for name in (*vendor.keys, *vendor.needs) if own.get(name)}
+
+
+def _address_left(vendor: Vendor, environ: Mapping[str, str], own: Mapping[str, str]) -> list[str]:
+    """That an address of the file is not gone by: the prompts of whoever opens a repository are not its to send."""
+    stems = [key.removesuffix("_API_KEY") for key in vendor.keys if key.endswith("_API_KEY")]
+    names = [name for stem in stems if own.get(name := f"{stem}_BASE_URL") and not environ.get(name)]
+    return [f"{name} in {ENV_FILE} is not used: export {name}=… if that is where to ask" for name in names]
 
 
 def _served(local: LocalModel, settings: Mapping[str, Any], notes: tuple[str, ...]) -> ModelChoice:

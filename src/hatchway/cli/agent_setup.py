@@ -15,6 +15,7 @@ from hatchway.agent.config import Config, init_config
 from hatchway.agent.human import HUMAN, human_model
 from hatchway.agent.model_choice import ModelChoice, choose_model
 from hatchway.agent.permissions import PermissionManager
+from hatchway.agent.vendors import vendor_of
 from hatchway.cli.agent_options import AgentOptions
 from hatchway.cli.granted import offered_tools
 from hatchway.cli.journals import new_journal
@@ -83,7 +84,21 @@ def load_model(name: str, choice: ModelChoice | None = None) -> Model:
     except HatchwayError:
         raise
     except Exception as e:  # an unknown name, a missing key or package: each in its own class
-        raise InvalidSetting(f"the model {name!r} cannot be used: {e}", hint=NO_MODEL) from e
+        raise _unusable(name, e) from e
+
+
+def _unusable(name: str, error: Exception) -> InvalidSetting:
+    """Why a model cannot be had. What its library says is for programs, where a key or a package is missing."""
+    if (vendor := vendor_of(name)) is not None:
+        if isinstance(error, ImportError):
+            hint = f"pip install 'pydantic-ai-slim[{vendor.extra}]'"
+            return InvalidSetting(f"the package that speaks with {name!r} is not installed", hint=hint)
+        if not any(os.environ.get(key) for key in vendor.keys):
+            hint = f"export {vendor.keys[0]}=… or put it as a line into .env of this folder"
+            return InvalidSetting(
+                f"the model {name!r} needs a key, and {' or '.join(vendor.keys)} is not set", hint=hint
+            )
+    return InvalidSetting(f"the model {name!r} cannot be used: {error}", hint=NO_MODEL)
 
 
 def _model_of_file(name: str) -> Model:
