@@ -24,7 +24,7 @@ WITH_MORE = "nar"
 LAST_LINE = "."
 
 
-class _Left(Exception):
+class Left(Exception):
     """The terminal was closed instead of answering."""
 
 
@@ -75,7 +75,7 @@ class LineFields:
         line = await self._terminal.line(keeps_spaces=keeps_spaces)
         if line is None:
             self._console.print()
-            raise _Left
+            raise Left
         return line
 
 
@@ -124,7 +124,7 @@ class AgentAnswers:
         while True:
             try:
                 return await approver.ask(request)
-            except _Left:
+            except Left:
                 return None
             except HatchwayError as e:  # a pattern that says nothing, a file that cannot be written
                 self._console.print(Text(f"  {neutral(str(e))}"))

@@ -8,24 +8,27 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from hatchway.agent.human import HUMAN
 from hatchway.cli.accounts import Account, CodeAccount, JsonAccount, TextAccount
-from hatchway.cli.agent_answers import AgentAnswers, terminal_to_ask
+from hatchway.cli.agent_answers import AgentAnswers, Left, LineFields, terminal_to_ask
 from hatchway.cli.agent_options import AgentOptions
 from hatchway.cli.agent_setup import NO_MODEL, Setup, load_model, prepare, started
 from hatchway.cli.attachments import attached
-from hatchway.cli.display import neutral
+from hatchway.cli.display import make_console, neutral
 from hatchway.cli.exits import Exit, exit_for
 from hatchway.cli.logs import logging_to
 from hatchway.cli.recording import Recording
 from hatchway.cli.terminal import find_terminal
 from hatchway.cli.tui.asked import QUIT
+from hatchway.cli.tui.first_run import chosen
 from hatchway.cli.tui.words import Words, is_word
 from hatchway.core.decisions import Allow, Later
 from hatchway.core.errors import ApprovalRequired, InvalidSetting
@@ -46,9 +49,10 @@ async def answer(
     logs = logging_to(partial(click.echo, nl=False, err=True), options.log_level)
     try:
         setup = await asyncio.to_thread(prepare, options)
-        name = setup.choice.model
+        name = setup.choice.model or await _first_run(setup, is_talk=is_talk)
         if name is None:
-            raise InvalidSetting(f"there is no model: {setup.choice.why}", hint=NO_MODEL)
+            return Exit.DONE
+        setup = replace(setup, choice=replace(setup.choice, model=name))
         if name == HUMAN and not as_json:
             account = CodeAccount(recording)
         for warning in () if as_json else setup.warnings:
@@ -69,6 +73,27 @@ async def answer(
     for path in recording.write() if recording is not None else ():
         click.echo(f"recorded {neutral(str(path))}", err=True)
     return account.exit
+
+
+async def _first_run(setup: Setup, *, is_talk: bool) -> str | None:
+    """The model that somebody takes who has none; None when they saw the demo, or left.
+
+    Raises:
+        InvalidSetting: Nobody is there to choose.
+    """
+    terminal = find_terminal() if is_talk else None
+    if terminal is None:
+        raise InvalidSetting(f"there is no model: {setup.choice.why}", hint=NO_MODEL)
+    from hatchway.cli.demo.tour import tour
+
+    fields = LineFields(terminal, make_console(stderr=True))
+    try:
+        choice = await chosen(fields, setup.choice.why, get_terminal_size().columns)
+    except Left:
+        return None
+    if choice == "demo":
+        await tour("auto", yes=False)
+    return HUMAN if choice == "human" else None
 
 
 async def once(prompt: str) -> AsyncIterator[str]:
