@@ -227,9 +227,9 @@ def test_by_lines_the_first_screen_without_a_model_is_the_same(at_terminal: Any,
     screen.wait_for("Then start again: hatchway")
     screen.wait_for("[q] quit ›", 2)
     screen.type("h\n")
-    screen.wait_for("/help says what can be typed")
+    screen.wait_for("q leaves\n› ")
     screen.type("1 + 1\n")
-    screen.wait_for("\n2\n")
+    screen.wait_for("1 + 1\n2\n")
     screen.type("q\n")
     assert screen.end() == 0
 
