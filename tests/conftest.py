@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import signal
 import time
 from collections.abc import Generator, Iterator
 from functools import cache
@@ -19,6 +20,8 @@ from hatchway.testing.postgres import Postgres, postgres_server
 WEB: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "web" / "server.py"))
 SHARING: dict[str, Any] = runpy.run_path(str(Path(__file__).parent / "engine" / "sharing.py"))
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background jobs, and whatever they start
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DYING_SECONDS = 3.0
 """How long a process that was told to end may take on a busy machine."""

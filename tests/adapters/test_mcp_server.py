@@ -154,10 +154,7 @@ def test_it_ends_in_order_in_the_middle_of_a_call(how: str, code: int, tmp_path:
     (tmp_path / "tools.py").write_text("import asyncio\n\n\nasync def rest() -> None:\n    await asyncio.sleep(600)\n")
     command = [sys.executable, "-m", "hatchway", "serve", "mcp", "--sandbox", "monty", "--tools", "tools.py"]
     pipe = subprocess.PIPE
-    streams: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "text": True}
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    with subprocess.Popen(command, cwd=tmp_path, **streams) as serving:
-        signal.signal(signal.SIGINT, before)
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as serving:
         assert serving.stdin is not None
         assert serving.stdout is not None
         assert serving.stderr is not None

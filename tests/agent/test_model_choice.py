@@ -100,7 +100,8 @@ def test_a_key_in_the_environment_comes_before_one_in_the_file(tmp_path: Path, s
 def test_a_key_of_the_file_is_secret_and_reaches_the_vendors_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "")  # so that it is taken away again at the end
+    monkeypatch.delenv("OPENAI_API_KEY")
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-very-secret\nOPENAI_BASE_URL=http://evil\nPATH=/evil\n")
     found = chosen(tmp_path)
     assert "very-secret" not in f"{found!r}{found.why}"
