@@ -28,6 +28,7 @@ from hatchway.hosted.offering import offered
 from hatchway.hosted.reply import HostedReply, as_reply
 from hatchway.hosted.sandbox import HostedSandbox
 from hatchway.hosted.session import HostedSession
+from hatchway.hosted.supply import Supply
 from hatchway.hosted.uploads import Uploads
 from hatchway.hosted.vendor import Vendor
 from hatchway.mode.mode import CodeMode
@@ -109,7 +110,8 @@ class HostedAdapter(ABC):
         self.event_bus = EventBus()
         if on_event is not None:
             self.event_bus.subscribe(on_event)
-        self.uploads = Uploads(vendor, folders("allowed_host_roots", allowed_host_roots), retries)
+        self.uploads = Uploads(vendor, retries)
+        self.supply = Supply(vendor, folders("allowed_host_roots", allowed_host_roots), self.uploads)
         sandbox = HostedSandbox(self)
         self.desk = Desk(self, sandbox)
         code = self.offer.code

@@ -14,8 +14,8 @@ from hatchway.core.limits import Limits
 from hatchway.hosted.code import Answer, Item, Telemetry
 from hatchway.hosted.context import Turn
 from hatchway.hosted.failures import Failure
+from hatchway.hosted.supply import told_places
 from hatchway.hosted.telling import Teller
-from hatchway.hosted.uploads import told_places
 from hatchway.hosted.vendor import Ask, Received
 
 
@@ -187,7 +187,7 @@ class Exchange:
 
     async def _files(self, *, is_again: bool = False) -> list[Item]:
         before = self._supply()
-        said = await self._adapter.uploads.bring(self._adapter.offer.code, self._turn, is_again=is_again)
+        said = await self._adapter.supply.bring(self._adapter.offer.code, self._turn, is_again=is_again)
         if said and self._before is None:
             self._before = before
         return said
