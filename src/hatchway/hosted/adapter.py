@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-from abc import ABC
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from hatchway.core.decisions import ApproveCallback, Settlement
-from hatchway.core.errors import InvalidSetting, TransportError
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import AgentEvent
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecFile
 from hatchway.gate.rules import Rule
-from hatchway.hosted.code import FileRef, Provider, file_ref
 from hatchway.hosted.context import EventBus, Turn, heard, serving
 from hatchway.hosted.desk import Desk
-from hatchway.hosted.downloads import save_all, write_all
+from hatchway.hosted.files import HostedFiles
 from hatchway.hosted.given import folders, worded
 from hatchway.hosted.offering import offered
 from hatchway.hosted.reply import HostedReply, as_reply
@@ -39,7 +36,7 @@ DEFAULT_LIMITS = Limits(wall_seconds=600.0)
 """A vendor's model thinks before its code runs."""
 
 
-class HostedAdapter(ABC):
+class HostedAdapter(HostedFiles):
     """A vendor's model with its code tool and our tools. Use it in `async with`, or close it with `aclose`.
 
     Args:
@@ -63,8 +60,6 @@ class HostedAdapter(ABC):
         InvalidTool: A tool is for another vendor, or cannot be offered as given.
         InvalidSetting: A setting that is not valid.
     """
-
-    provider: ClassVar[Provider]
 
     def __init__(
         self,
@@ -216,57 +211,6 @@ class HostedAdapter(ABC):
         turn.run_id = run_id
         with serving(turn):
             return as_reply(await self._mode.resume(run_id, decisions))
-
-    async def download(self, citation: FileRef | Mapping[str, Any] | Any) -> bytes:
-        """A file the vendor's code made.
-
-        Args:
-            citation: Of `HostedReply.citations`; or the vendor's own, as JSON or as an object of its SDK.
-
-        Raises:
-            InvalidSetting: It is another vendor's, names no file, or is not there.
-            SandboxUnavailable, TransportError: Its container is gone, or the vendor refuses or cannot be reached.
-        """
-        file = file_ref(citation, self.provider)
-        if file.provider != self.provider:
-            raise InvalidSetting(
-                f"the file {file.file_id} is at {file.provider}, this adapter speaks with {self.provider}",
-                hint=f"download it with the adapter of {file.provider}",
-            )
-        try:
-            async with asyncio.timeout(self.deadline):
-                return await self.uploads.asked(lambda: self.vendor.download(file))
-        except TimeoutError:
-            raise TransportError(
-                f"{self.provider}: {file.file_id} was not there after {self.deadline} s",
-                hint="raise the deadline, or download it again",
-            ) from None
-
-    async def download_all(self, reply: HostedReply | Iterable[Any], folder: str | os.PathLike[str]) -> dict[str, Path]:
-        """All files of a reply, or those some citations name, in a folder, under names that cannot leave it.
-
-        Returns:
-            Where each was written, by file id; a file of code that ran here by its name.
-        """
-        here = write_all(reply.files, folder) if isinstance(reply, HostedReply) else {}
-        every = reply.files_made if isinstance(reply, HostedReply) else reply
-        files = [await self.named(file_ref(each, self.provider)) for each in every]
-        return here | await save_all(files, folder, self.download)
-
-    async def named(self, file: FileRef) -> FileRef:
-        """The file with the name its code gave it, asked for where the answer does not tell it."""
-        return await self.uploads.asked(lambda: self.vendor.named(file))
-
-    async def delete_uploads(self) -> int:
-        """Delete at the vendor what this adapter uploaded, and the containers it made for it; how many of both.
-
-        They stay there otherwise, to be used again by the next request. A conversation that was given files cannot go
-        on without them at Anthropic; where it is asked to, they are uploaded once more.
-
-        Raises:
-            SandboxUnavailable, TransportError: The vendor cannot be asked; what is left is deleted by the next call.
-        """
-        return await self.uploads.delete()
 
     async def aclose(self) -> None:
         """Give up what is under way. A client that was given stays the caller's to close."""
