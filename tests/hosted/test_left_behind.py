@@ -139,6 +139,54 @@ async def test_what_could_not_be_deleted_is_deleted_by_the_next_call() -> None:
         assert await openai.delete_uploads() == 2
 
 
+def refusing(**refused: Any) -> Any:
+    """Deletes what is not named; says of the others what is given."""
+
+    def delete(request: Any) -> Any:
+        its_id = request.path.rpartition("/")[2]
+        status, words = refused.get(its_id, (200, ""))
+        body = {"error": {"message": words}} if words else {"id": its_id, "deleted": True, "object": "file"}
+        return VendorReply(status=status, body=body)
+
+    return delete
+
+
+async def test_a_container_that_expired_counts_as_deleted() -> None:
+    vendor = ScriptedVendor("openai", [FINE])
+    async with adapter_of(vendor) as openai:
+        await openai.run("go", files=[FILE])
+        vendor.routes["DELETE .*"] = refusing(cntr_2=(404, "Container with id 'cntr_2' not found."))
+        assert await openai.delete_uploads() == 2
+        assert await openai.delete_uploads() == 0
+
+
+async def test_a_file_that_may_not_be_deleted_is_told_and_keeps_nothing_else() -> None:
+    vendor = ScriptedVendor("openai", [FINE])
+    async with adapter_of(vendor) as openai:
+        await openai.run("go", files=[FILE, ExecFile(name="b.csv", content=b"2")])
+        vendor.routes["DELETE .*"] = refusing(file_1=(400, "It is in use by a batch."))
+        with pytest.raises(InvalidSetting, match="HTTP 400: It is in use by a batch"):
+            await openai.delete_uploads()
+        assert len(sent(vendor, "DELETE")) == 3
+        vendor.routes["DELETE .*"] = refusing()
+        assert (await openai.delete_uploads(), sent(vendor, "DELETE")[3:]) == (1, ["/v1/files/file_1"])
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_what_could_not_be_deleted_after_a_failure_is_deleted_later(status: int) -> None:
+    vendor = ScriptedVendor("openai", [FINE])
+    vendor.routes["POST /v1/containers/[^/]+/files"] = VendorReply(status=400, body={"error": {"message": "no"}})
+    vendor.routes["DELETE .*"] = VendorReply(status=status, body={"error": {"message": "no"}})
+    async with adapter_of(vendor) as openai:
+        with pytest.raises(InvalidSetting, match="HTTP 400: no"):
+            await openai.run("go", files=[FILE])
+        left = ["/v1/files/file_1", "/v1/containers/cntr_2"]
+        assert sent(vendor, "DELETE") == left  # one that fails does not keep the next from being tried
+        vendor.routes["DELETE .*"] = refusing()
+        assert (await openai.delete_uploads(), sent(vendor, "DELETE")[2:]) == (2, left)
+        assert await openai.delete_uploads() == 0
+
+
 @pytest.mark.parametrize("loads", [False, True], ids=["same process", "stored"])
 async def test_a_container_that_is_gone_takes_no_file_of_an_earlier_request_along(loads: bool) -> None:
     gone = VendorReply(status=404, body={"error": {"message": "Container cntr_1 not found."}})

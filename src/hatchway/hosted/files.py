@@ -73,6 +73,7 @@ class HostedFiles(ABC):
         on without them at Anthropic; where it is asked to, they are uploaded once more.
 
         Raises:
+            InvalidSetting: The vendor refuses to delete some of it; all else is deleted.
             SandboxUnavailable, TransportError: The vendor cannot be asked; what is left is deleted by the next call.
         """
         return await self.uploads.delete()

@@ -37,6 +37,8 @@ class Uploads:
         self._known: dict[str, str] = {}
         self._made: set[str] = set()
         """Containers made for files."""
+        self._refused: set[str] = set()
+        """Files the vendor would refuse again, as long as they are still there."""
         self._one_at_a_time = asyncio.Lock()
 
     async def upload(self, files: Sequence[LocalFile], turn: Turn) -> dict[str, str]:
@@ -72,38 +74,46 @@ class Uploads:
         """Delete at the vendor what was brought there, and the containers made for it; how many of both there were.
 
         Raises:
+            InvalidSetting: It refuses to delete some of it; all else is deleted.
             SandboxUnavailable, TransportError: It cannot be asked; what is left is deleted by the next call.
         """
+        refusals: list[InvalidSetting] = []
         async with self._one_at_a_time:
-            files, containers = list(self._known.items()), list(self._made)
-            for digest, file_id in files:
-                await self._deleted(lambda file_id=file_id: self._vendor.discard(file_id))
-                self._known.pop(digest, None)
-            for container_id in containers:
-                await self._deleted(lambda container_id=container_id: self._vendor.unmade(container_id))
-                self._made.discard(container_id)
-            return len(files) + len(containers)
+            files = [*self._known.values(), *sorted(self._refused)]
+            every = [
+                *((each, self._vendor.discard) for each in files),
+                *((each, self._vendor.unmade) for each in self._made),
+            ]
+            for its_id, delete in every:
+                try:
+                    await self._deleted(its_id, delete)
+                except InvalidSetting as e:
+                    refusals.append(e)
+        if refusals:
+            raise refusals[0]
+        return len(every)
 
     def forget(self, file_ids: Set[str]) -> None:
         """The vendor has these no more: what was in them is uploaded anew when it is wanted."""
         self._known = {digest: known for digest, known in self._known.items() if known not in file_ids}
 
     async def tidy(self, refused: Set[str], made: ContainerRef | None) -> None:
-        """Leave nothing behind that nobody uses; what cannot be deleted now is let be.
+        """Leave nothing behind that nobody uses; what cannot be deleted now is deleted by `delete`.
 
         Args:
             refused: Ids of files the vendor would refuse again.
             made: A container made in vain.
         """
-        if made is not None:
-            self._made.discard(made.id)
         self.forget(refused)
-        with suppress(Exception):  # the error under way is the one to tell
+        self._refused |= refused
+        every = [(each, self._vendor.discard) for each in sorted(refused)]
+        every += [(made.id, self._vendor.unmade)] if made is not None else []
+        with suppress(TimeoutError):
             async with asyncio.timeout(TIDY_SECONDS):
-                for file_id in sorted(refused):
-                    await self._vendor.discard(file_id)
-                if made is not None:
-                    await self._vendor.unmade(made.id)
+                for its_id, delete in every:
+                    with suppress(Exception):  # the error under way is the one to tell
+                        await delete(its_id)
+                        self._is_deleted(its_id)
 
     def failure(self, error: HatchwayError) -> Failure | None:
         """What an error that `asked` raised means; None: it is not of the vendor's SDK."""
@@ -133,6 +143,22 @@ class Uploads:
                 await asyncio.sleep(failure.wait(attempt + 1))
         raise AssertionError("the loop above returns or raises")
 
-    async def _deleted(self, delete: Callable[[], Awaitable[None]]) -> None:
-        with suppress(InvalidSetting):  # it is not there any more
-            await self.asked(delete)
+    async def _deleted(self, its_id: str, delete: Callable[[str], Awaitable[None]]) -> None:
+        try:
+            await self.asked(lambda: delete(its_id))
+        except HatchwayError as e:
+            if not self._is_gone(e, its_id):
+                raise
+        self._is_deleted(its_id)
+
+    def _is_gone(self, error: HatchwayError, its_id: str) -> bool:
+        """Whether it is not there any more: a container goes by itself once it is idle."""
+        found = self.failure(error)
+        return found is not None and (
+            found.kind == "gone" or found.status in (404, 410) or bool(found.misses([its_id]))
+        )
+
+    def _is_deleted(self, its_id: str) -> None:
+        self.forget({its_id})
+        self._refused.discard(its_id)
+        self._made.discard(its_id)
