@@ -370,12 +370,16 @@ async def test_no_whole_answer(streams: bool, sent: Any, kind: type[Exception], 
         (410, "gone", {"param": "tools[0].container"}),
         (400, "Expected container_id: cntr_b", {}),
         (400, "The container is no longer available", {}),
+        (200, "Container with id 'cntr_a' not found.", {"code": "invalid_request_error"}),
+        (200, "The container is expired", {"code": "server_error"}),
     ],
     ids=str,
 )
 async def test_a_container_that_is_gone_is_replaced_once(streams: bool, error: tuple[int, str, Any]) -> None:
     status, message, more = error
-    gone = VendorReply(status=status, body={"error": {"message": message, "type": "invalid_request_error", **more}})
+    gone: Any = VendorReply(status=status, body={"error": {"message": message, "type": "invalid_request_error", **more}})
+    if status == 200:  # found out when its code was about to run
+        gone = response(status="failed", error={"message": message, **more})
     reasoning = {"type": "reasoning", "id": "rs", "summary": []}
     vendor = ScriptedVendor(
         "openai",
@@ -403,6 +407,16 @@ async def test_a_container_that_is_gone_is_replaced_once(streams: bool, error: t
     assert "x = 1" in clean
     assert "It printed:\\none" in clean
     assert "cntr_a" not in json.dumps(session.history)
+
+
+async def test_a_response_that_fails_for_its_container_twice_is_told() -> None:
+    gone = response(status="failed", error={"code": "server_error", "message": "Container is expired."})
+    vendor = ScriptedVendor("openai", [gone, gone, response(said("fine"))])
+    async with adapter(vendor) as openai:
+        session = openai.session()
+        with pytest.raises(SandboxCrashed, match="openai failed: server_error: Container is expired"):
+            await openai.run("go", session=session)
+        assert (await openai.run("go", session=session)).text == "fine"
 
 
 async def test_a_container_gone_twice_is_an_error_and_the_session_stays_usable() -> None:

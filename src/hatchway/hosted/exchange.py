@@ -140,7 +140,11 @@ class Exchange:
                 attempt += 1
                 continue
             self._last = (received.request_id, attempt)
-            return received.response
+            lost = self._vendor.lost(received.response)
+            if lost is None or self._has_recovered:
+                return received.response
+            await self._recover(lost)
+            attempt += 1
 
     async def _received(self, request: Mapping[str, Any]) -> Received:
         if not self._turn.streams:

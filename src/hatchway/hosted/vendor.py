@@ -217,6 +217,10 @@ class Vendor(ABC):
         """The history without these files; the words stay."""
         return list(history)
 
+    def lost(self, response: Item) -> Failure | None:
+        """A response that says it failed as its container is gone; None: it does not say that."""
+        return None
+
     async def named(self, file: FileRef) -> FileRef:
         """The file with its name, asked for where a citation does not tell it."""
         return file

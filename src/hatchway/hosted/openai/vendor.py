@@ -19,7 +19,7 @@ from hatchway.hosted.openai.writing import without_container, write_answers, wri
 from hatchway.hosted.provider_tool import ProviderTool
 from hatchway.hosted.settings import CONVERSATION, arguments, checked
 from hatchway.hosted.vendor import Answered, Ask, Fold, Offer, Received, Vendor
-from hatchway.hosted.wire import as_item, text_of
+from hatchway.hosted.wire import as_item, item_of, text_of
 
 try:
     import openai
@@ -134,6 +134,13 @@ class OpenAIVendor(Vendor):
         if isinstance(error, openai.APIError):  # an error in the midst of a stream
             return Failure(kind="gone" if _is_gone(None, error.message[:MOST_READ]) else "busy", message=error.message)
         return transport_failure(error)
+
+    def lost(self, response: Item) -> Failure | None:
+        """As a 404 would tell it: a response may find out once it runs code."""
+        error = item_of(response, "error")
+        if not _is_gone(None, f"{text_of(error, 'code')} {text_of(error, 'message')}"[:MOST_READ]):
+            return None
+        return Failure(kind="gone", message=text_of(error, "message"))
 
     async def upload(self, file: LocalFile) -> str:
         """Through the Files API: the same file can go into any container."""
