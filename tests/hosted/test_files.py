@@ -106,6 +106,24 @@ def test_paths_that_leave_are_refused_at_once(path: str) -> None:
         HostMount(host_path=path)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"host_path": 5}, "host_path is a path, not 5"),
+        ({"host_path": None}, "host_path is a path, not None"),
+        ({"host_path": b"app"}, "host_path is a path, not b'app'"),
+        ({"max_bytes": "x"}, "max_bytes is at least 0, not 'x'"),
+        ({"max_bytes": -1}, "max_bytes is at least 0, not -1"),
+        ({"max_bytes": True}, "max_bytes is at least 0, not True"),
+        ({"follow_symlinks": "no"}, "follow_symlinks is True or False, not 'no'"),
+    ],
+)
+def test_a_mount_is_of_its_types(given: Any, words: str) -> None:
+    with pytest.raises(InvalidSetting) as told:
+        HostMount(**{"host_path": "app", **given})
+    assert told.value.message == words
+
+
 @pytest.mark.parametrize("segment", ["..", ".", "", "a/b", "a\0"])
 def test_segments_that_are_none(segment: str) -> None:
     with pytest.raises(InvalidSetting, match="no segment of a path"):

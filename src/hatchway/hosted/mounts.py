@@ -52,15 +52,19 @@ class HostMount:
     """Whether links are followed; also then not out of the roots."""
 
     def __post_init__(self) -> None:
-        given = os.fspath(cast("str | os.PathLike[str]", self.host_path))
+        given = os.fspath(self.host_path) if isinstance(cast(Any, self.host_path), str | os.PathLike) else None
+        if not isinstance(given, str):
+            raise InvalidSetting(f"host_path is a path, not {self.host_path!r:.80}", hint='HostMount(host_path="app")')
         path = PurePosixPath(given)
         if not given or path.is_absolute() or ".." in path.parts or "\0" in given:
             raise InvalidSetting(
                 f"host_path {given!r} is relative to an allowed root, without '..'",
                 hint="give the adapter the folder as allowed_host_roots, and the rest of the path here",
             )
-        if self.max_bytes is not None and self.max_bytes < 0:
-            raise InvalidSetting(f"max_bytes is at least 0, not {self.max_bytes}", hint="leave it out for no cap")
+        if self.max_bytes is not None and not (type(self.max_bytes) is int and self.max_bytes >= 0):
+            raise InvalidSetting(f"max_bytes is at least 0, not {self.max_bytes!r:.80}", hint="leave it out for no cap")
+        if not isinstance(cast(object, self.follow_symlinks), bool):  # "no" would follow them
+            raise InvalidSetting(f"follow_symlinks is True or False, not {self.follow_symlinks!r:.80}")
         object.__setattr__(self, "host_path", str(path))
         object.__setattr__(self, "mount_path", _vfs_path(self.mount_path))
         for name in ("include_glob", "exclude_glob"):
