@@ -2,9 +2,10 @@
 
 import json
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from openai.types.responses import ResponseStreamEvent
 
 from hatchway import tool
 from hatchway.core.errors import TransportError
@@ -19,6 +20,7 @@ from hatchway.hosted import (
     UnknownItem,
     code_tool,
 )
+from hatchway.hosted.openai.stream import OpenAIFold
 from hatchway.testing import CallsTool, RanCode, ScriptedVendor, VendorReply, VendorSays
 from hatchway.testing.vendor_client import asked
 from hatchway.testing.vendor_streams import streamed
@@ -67,6 +69,25 @@ async def test_text_is_given_back_as_json_only_where_its_schema_was_told(provide
     first, second = (json.dumps(body) for body in vendor.asked)
     assert ('"output_schema": {"type": "string"' in first) == (provider == "openai")
     assert f": {json.dumps(given)}" in second
+
+
+def test_every_event_of_today_is_known() -> None:
+    (union, *_) = get_args(ResponseStreamEvent)
+    kinds = {get_args(each.model_fields["type"].annotation)[0] for each in get_args(union)} - {"error"}
+    fold = OpenAIFold()
+    assert not [kind for kind in kinds if any(isinstance(fact, UnknownItem) for fact in fold.feed({"type": kind}))]
+
+
+async def test_an_event_of_tomorrow_is_told_and_warned_about_once() -> None:
+    events = streamed("openai", VendorSays("one").response("openai"))
+    strange = {"type": "response.hologram.delta", "sequence_number": 1, "delta": "x"}
+    client = ScriptedVendor("openai", [[events[0], strange, strange, *events[1:]]] * 2).client()
+    told: list[AgentEvent] = []
+    async with OpenAIAdapter("m", client=client, on_event=told.append) as adapter:
+        with pytest.warns(UserWarning, match="^openai sent 'response.hologram.delta': it is left out of the answer$"):
+            assert (await asked(adapter, streams=True)).text == "one"
+        assert (await asked(adapter, streams=True)).text == "one"  # warnings are errors: it is not warned again
+    assert [event.kind for event in told if isinstance(event, UnknownItem)] == ["response.hologram.delta"] * 4
 
 
 async def test_a_delta_of_tomorrow_is_told_and_warned_about_once() -> None:

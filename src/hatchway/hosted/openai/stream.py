@@ -7,10 +7,39 @@ from collections.abc import Sequence
 from hatchway.core.errors import TransportError
 from hatchway.core.events import AgentEvent, ResponseChunk, ThoughtsChunk
 from hatchway.hosted.code import HostedCodeResult, Item
-from hatchway.hosted.events import HostedCodeChunk, HostedCodeStarted
+from hatchway.hosted.events import HostedCodeChunk, HostedCodeStarted, UnknownItem
 from hatchway.hosted.openai.reading import read_code
 from hatchway.hosted.vendor import Fold
 from hatchway.hosted.wire import item_of, number_of, text_of
+
+_STEPS = {
+    "": "created queued in_progress",
+    "audio": "delta done",
+    "audio.transcript": "delta done",
+    "code_interpreter_call": "in_progress completed",
+    "compaction": "compacting",
+    "content_part": "added done",
+    "custom_tool_call_input": "delta done",
+    "file_search_call": "in_progress searching completed",
+    "function_call_arguments": "delta done",
+    "image_generation_call": "in_progress generating partial_image completed",
+    "mcp_call": "in_progress completed failed",
+    "mcp_call_arguments": "delta done",
+    "mcp_list_tools": "in_progress completed failed",
+    "output_text": "done",
+    "output_text.annotation": "added",
+    "reasoning_summary_part": "added done",
+    "reasoning_summary_text": "done",
+    "reasoning_text": "done",
+    "refusal": "delta done",
+    "shell_call_command": "added delta done",
+    "shell_call_output_content": "delta done",
+    "web_search_call": "in_progress searching completed",
+}
+PASSED = frozenset(
+    ".".join(filter(None, ("response", about, step))) for about, steps in _STEPS.items() for step in steps.split()
+)
+"""Kinds of events the SDK of today knows and nothing is told of: what they bring is in the whole response."""
 
 
 class OpenAIFold(Fold):
@@ -42,6 +71,8 @@ class OpenAIFold(Fold):
                 return self._done(event)
             case "response.completed" | "response.incomplete" | "response.failed":
                 self._whole = item_of(event, "response")
+            case kind if kind not in PASSED:
+                return [UnknownItem(str(kind))]
             case _:
                 pass
         return []
