@@ -207,6 +207,30 @@ async def test_the_code_of_an_interaction() -> None:
         assert found[0].opaque == {"call_signature": "AAEC", "result_signature": "AAED"}
 
 
+def test_no_result_of_an_interaction_is_dropped() -> None:
+    def called(call_id: str, text: str) -> dict[str, Any]:
+        return {"type": "code_execution_call", "id": call_id, "arguments": {"language": "python", "code": text}}
+
+    def gave(call_id: str, text: str) -> dict[str, Any]:
+        return {
+            "type": "code_execution_result",
+            "call_id": call_id,
+            "result": text,
+            "is_error": False,
+            "signature": text,
+        }
+
+    steps = [gave("earlier", "E"), called("c", "one"), called("c", "two"), *(gave("c", each) for each in "123")]
+    found = read_steps(steps)
+    assert [(each.call.call_id, each.call.code, each.stdout) for each in found] == [
+        ("earlier", "", "E"),
+        ("c", "one", "1"),
+        ("c", "two", "2"),
+        ("c", "", "3"),
+    ]
+    assert found[0].opaque == {"result_signature": "E"}
+
+
 async def test_environments_are_made_looked_into_and_deleted(tmp_path: Path) -> None:
     active = {"id": "env_1", "status": "active", "file_count": 2, "size_bytes": 9}
     listed = {"name": "main.py", "path": "src/main.py", "type": "file", "size_bytes": "9"}

@@ -13,12 +13,20 @@ def read_steps(steps: Iterable[Any]) -> tuple[HostedCodeResult, ...]:
     """The code of an interaction, in order.
 
     Args:
-        steps: `interaction.steps`, as the SDK's objects or as JSON. Signatures are in `opaque`.
+        steps: `interaction.steps`, as the SDK's objects or as JSON. Signatures are in `opaque`; a result whose call is
+            not among them has no code.
     """
     items = [_as_json(step) for step in steps]
-    results = {text_of(item, "call_id"): item for item in items if item.get("type") == "code_execution_result"}
-    calls = [item for item in items if item.get("type") == "code_execution_call"]
-    return tuple(_ended(call, results.get(text_of(call, "id"))) for call in calls)
+    calls = {place: item for place, item in enumerate(items) if item.get("type") == "code_execution_call"}
+    codes: dict[int, HostedCodeResult] = {place: _ended(call, None) for place, call in calls.items()}
+    waiting = dict(calls)
+    for place, item in enumerate(items):
+        if item.get("type") == "code_execution_result":
+            its_id = text_of(item, "call_id")
+            # a result whose call is in no step (it came earlier) stands for itself
+            found = next((at for at, call in waiting.items() if text_of(call, "id") == its_id), place)
+            codes[found] = _ended(waiting.pop(found, {"id": its_id}), item)
+    return tuple(codes[place] for place in sorted(codes))
 
 
 def _ended(call: Item, result: Item | None) -> HostedCodeResult:
