@@ -26,6 +26,7 @@ from hatchway.hosted import (
     HostedCodeEnded,
     HostMount,
     NetworkPolicy,
+    UnknownItem,
 )
 from hatchway.hosted.gemini.environments import GeminiEnvironments
 from hatchway.hosted.gemini.interactions import read_steps
@@ -96,6 +97,32 @@ async def test_a_whole_exchange_with_pictures(streams: bool) -> None:
     assert (told.model, told.response_id, told.input_tokens, told.output_tokens) == ("g-real", "r1", 7, 3)
     if streams:
         assert [event.text for event in events if isinstance(event, HostedCodeChunk)] == ["plot()", "1/0"]
+
+
+@both_ways
+async def test_a_picture_that_no_code_made(streams: bool) -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": base64.b64encode(PNG).decode()}}
+    vendor = ScriptedVendor("gemini", [response({"text": "look"}, picture, code("plot()"), result("x"), picture)])
+    told: list[AgentEvent] = []
+    async with adapter(vendor, on_event=told.append) as gemini:
+        reply = await asked(gemini, streams=streams)
+    assert [image.content for image in reply.images] == [PNG, PNG]
+    assert [len(each.images) for each in reply.codes] == [1]
+    assert [event.display.content for event in told if isinstance(event, CodeExecutionDisplay)] == [PNG, PNG]
+
+
+@pytest.mark.parametrize("data", ["@@@!", "", None])
+async def test_a_picture_that_cannot_be_read_is_told_and_kept(data: str | None) -> None:
+    broken = {"inlineData": {"mimeType": "image/png", **({} if data is None else {"data": data})}}
+    vendor = ScriptedVendor("gemini", [response(code("plot()"), result("x"), broken, {"text": "there"})] * 2)
+    told: list[AgentEvent] = []
+    async with adapter(vendor, on_event=told.append) as gemini:
+        with pytest.warns(UserWarning, match="^gemini sent 'inlineData that cannot be read': it is kept as it came$"):
+            reply = await gemini.run("go")
+        await gemini.run("go")  # a second warning would be an error
+    assert (reply.text, reply.images, reply.codes[0].images) == ("there", (), ())
+    assert [event.kind for event in told if isinstance(event, UnknownItem)] == ["inlineData that cannot be read"] * 2
+    assert broken in reply.items[0]["parts"]
 
 
 @both_ways

@@ -377,7 +377,9 @@ async def test_no_whole_answer(streams: bool, sent: Any, kind: type[Exception], 
 )
 async def test_a_container_that_is_gone_is_replaced_once(streams: bool, error: tuple[int, str, Any]) -> None:
     status, message, more = error
-    gone: Any = VendorReply(status=status, body={"error": {"message": message, "type": "invalid_request_error", **more}})
+    gone: Any = VendorReply(
+        status=status, body={"error": {"message": message, "type": "invalid_request_error", **more}}
+    )
     if status == 200:  # found out when its code was about to run
         gone = response(status="failed", error={"message": message, **more})
     reasoning = {"type": "reasoning", "id": "rs", "summary": []}

@@ -111,7 +111,7 @@ class HostedCodeResult:
     @property
     def displays(self) -> tuple[Display, ...]:
         """The pictures that came along."""
-        return tuple(image.display for image in self.images if image.display is not None)
+        return displays_of(self.images)
 
     def as_execution(self) -> ExecutionResult:
         """The same as a sandbox of ours would have told it.
@@ -205,6 +205,8 @@ class Answer:
     begun: tuple[HostedCodeCall, ...] = ()
     """Code that began and waits for the calls it made."""
     calls: tuple[ProgrammaticCall, ...] = ()
+    images: tuple[HostedImage, ...] = ()
+    """Pictures that no code of this response made."""
     citations: tuple[FileRef, ...] = ()
     container: ContainerRef | None = None
     unknown: tuple[str, ...] = ()
@@ -213,6 +215,11 @@ class Answer:
     model: str = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
+
+    @property
+    def every_image(self) -> tuple[HostedImage, ...]:
+        """Its pictures in their order: those of its code stand behind the others."""
+        return (*self.images, *(image for code in self.codes for image in code.images))
 
     @property
     def text(self) -> str:
@@ -229,6 +236,11 @@ def spells(said: Iterable[str | None]) -> list[str]:
         else:
             every[-1] += words
     return every
+
+
+def displays_of(images: Iterable[HostedImage]) -> tuple[Display, ...]:
+    """The pictures that came along; those behind a URL did not."""
+    return tuple(image.display for image in images if image.display is not None)
 
 
 def picture(content: bytes, mime_type: str, number: int) -> HostedImage:

@@ -14,7 +14,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult, Usage
 from hatchway.core.sandbox import CodeExecution, OnDisplay, OnOutput
 from hatchway.core.signing import seal
-from hatchway.hosted.code import Answer, Item, ProgrammaticCall
+from hatchway.hosted.code import Answer, Item, ProgrammaticCall, displays_of
 from hatchway.hosted.context import Turn
 from hatchway.hosted.encoding import encoded, output_of, told
 from hatchway.hosted.exchange import Exchange
@@ -200,7 +200,7 @@ class HostedExecution(CodeExecution):
         session.history = [*session.history, *self._exchange.new]
         text, teller = last_text(self._answers), self._teller
         codes = tuple(code for each in self._answers for code in each.codes)
-        displays = tuple(display for code in codes for display in code.displays)
+        displays = displays_of(image for each in self._answers for image in each.every_image)
         reply = HostedReply(
             output=output_of(self._adapter.provider, text, self._turn.options.get("output_schema")),
             stdout=teller.stdout,

@@ -10,7 +10,16 @@ from dataclasses import replace
 from hatchway.core.events import AgentEvent, CallFailed, Response, Thoughts
 from hatchway.core.output import OutputBuffer
 from hatchway.core.sandbox import OnDisplay, OnOutput
-from hatchway.hosted.code import Answer, HostedCodeCall, HostedCodeResult, ProgrammaticCall, Telemetry, spells
+from hatchway.hosted.code import (
+    Answer,
+    HostedCodeCall,
+    HostedCodeResult,
+    HostedImage,
+    ProgrammaticCall,
+    Telemetry,
+    displays_of,
+    spells,
+)
 from hatchway.hosted.context import Turn
 from hatchway.hosted.events import (
     ContainerLost,
@@ -71,6 +80,7 @@ class Teller:
             self.ended(code)
         for call in answer.begun:  # before its calls: who decides about them sees the code that makes them
             self.begun(call)
+        self._show(answer.images)
         self._said([last])
 
     def unknown(self, kind: str, became: str) -> None:
@@ -93,10 +103,7 @@ class Teller:
         self.begun(code.call)
         self._printed("stdout", (code.logs or "") + (code.stdout or ""))
         self._printed("stderr", code.stderr or "")
-        for display in code.displays:
-            self._shown += 1
-            if self.on_display is not None:
-                self.on_display(replace(display, name=f"{self._shown}-{display.name}"))
+        self._show(code.images)
         self.publish(HostedCodeEnded(code))
 
     def made(self, call: ProgrammaticCall) -> None:
@@ -146,6 +153,12 @@ class Teller:
         for words in said:
             if words:
                 self.publish(Response(words))
+
+    def _show(self, images: Sequence[HostedImage]) -> None:
+        for display in displays_of(images):
+            self._shown += 1
+            if self.on_display is not None:
+                self.on_display(replace(display, name=f"{self._shown}-{display.name}"))
 
     def _printed(self, stream: str, text: str) -> None:
         if not text:

@@ -65,6 +65,7 @@ def read_response(response: Item) -> Answer:
         thoughts="".join(text_of(part, "text") for part in parts if part.get("thought")),
         codes=read_codes(parts, response_id),
         calls=calls,
+        images=_own_images(parts),
         unknown=_unknown(content, parts),
         response_id=response_id or None,
         model=text_of(response, "modelVersion"),
@@ -83,8 +84,7 @@ def read_codes(parts: Sequence[Item], response_id: str) -> tuple[HostedCodeResul
             _end(codes, item_of(part, "codeExecutionResult"), response_id)
         elif "inlineData" in part and codes:
             last = codes[-1]
-            image = _image(item_of(part, "inlineData"), len(last.images) + 1)
-            codes[-1] = replace(last, images=(*last.images, image))
+            codes[-1] = replace(last, images=(*last.images, *_image(part, len(last.images) + 1)))
     return tuple(codes)
 
 
@@ -131,19 +131,36 @@ def _end(codes: list[HostedCodeResult], told: Item, response_id: str) -> None:
     )
 
 
-def _image(told: Item, number: int) -> HostedImage:
+def _own_images(parts: Sequence[Item]) -> tuple[HostedImage, ...]:
+    """The pictures before any code: the model's own, or of code in an earlier response."""
+    is_code = ("executableCode" in part or "codeExecutionResult" in part for part in parts)
+    first = next((place for place, is_it in enumerate(is_code) if is_it), len(parts))
+    images: list[HostedImage] = []
+    for part in parts[:first]:
+        images += _image(part, len(images) + 1) if "inlineData" in part else ()
+    return tuple(images)
+
+
+def _image(part: Item, number: int) -> tuple[HostedImage, ...]:
+    """The picture of a part; none where it cannot be read."""
+    content = _bytes(part)
+    return (picture(content, text_of(item_of(part, "inlineData"), "mimeType"), number),) if content else ()
+
+
+def _bytes(part: Item) -> bytes:
+    told = text_of(item_of(part, "inlineData"), "data")
     try:
-        content = base64.b64decode(text_of(told, "data").replace("-", "+").replace("_", "/"), validate=True)
+        return base64.b64decode(told.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError):
-        content = b""
-    return picture(content, text_of(told, "mimeType"), number)
+        return b""
 
 
 def _unknown(content: Item, parts: Sequence[Item]) -> tuple[str, ...]:
     every = content.get("parts")
     strange = [key for part in parts for key in part if key not in KNOWN | _ASIDE]
     dropped = len(every) - len(parts) if isinstance(every, list) else 0  # pyright: ignore[reportUnknownArgumentType]
-    return (*strange, *["part without content"] * dropped)
+    unread = sum("inlineData" in part and not _bytes(part) for part in parts)
+    return (*strange, *["part without content"] * dropped, *["inlineData that cannot be read"] * unread)
 
 
 def _stop(response: Item, candidate: Item, has_calls: bool) -> tuple[Stop, str]:
