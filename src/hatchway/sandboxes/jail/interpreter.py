@@ -19,14 +19,14 @@ COMMANDS = "/usr/bin:/bin"
 _FONTS = ("/etc/fonts", "/usr/share/fontconfig", "/usr/share/fonts")  # without them fc-list complains to the code
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 _QUESTION = """
-import json, os, sys, sysconfig
+import os, sys, sysconfig
 base = getattr(sys, "_base_executable", None) or sys.executable
 paths = sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
 shared = [sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME")]
 library = os.path.join(*shared) if all(shared) and sysconfig.get_config_var("Py_ENABLE_SHARED") else ""
-print(json.dumps({"executable": os.path.realpath(base), "prefix": os.path.realpath(sys.base_prefix),
-                  "stdlib": paths["stdlib"], "platstdlib": paths["platstdlib"], "library": library,
-                  "version": list(sys.version_info[:2])}))
+told = {"executable": os.path.realpath(base), "prefix": os.path.realpath(sys.base_prefix),
+        "stdlib": paths["stdlib"], "platstdlib": paths["platstdlib"], "library": library,
+        "version": list(sys.version_info[:2])}
 """
 
 
@@ -98,7 +98,7 @@ def _asked(python: str) -> dict[str, Any]:
         return _told_here()
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-c", _QUESTION], capture_output=True, timeout=30, env={}, check=True
+            [python, "-I", "-S", "-c", f"{_QUESTION}import json\nprint(json.dumps(told))"], capture_output=True, timeout=30, env={}, check=True
         )
         return json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as e:
@@ -106,13 +106,9 @@ def _asked(python: str) -> dict[str, Any]:
 
 
 def _told_here() -> dict[str, Any]:
-    import contextlib
-    import io
-
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
-        exec(_QUESTION, {})
-    return json.loads(told.getvalue())
+    answered: dict[str, Any] = {}
+    exec(_QUESTION, answered)  # nothing is printed: stdout is that of all threads, and several may ask at once
+    return answered["told"]
 
 
 def _library_folders(prefix: str, stdlib: list[str]) -> list[str]:
