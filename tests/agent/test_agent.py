@@ -198,7 +198,10 @@ async def test_no_answer_in_time_fails_the_call_and_the_code_sees_it(tmp_path: P
     agent, model = made([Reply(code=code), "ok"], tmp_path, tools=[ledger.pay], approval_timeout=0.3)
     async with agent:
         await all_of(agent.stream("pay"), lambda asked: asked.approve() if asked.kind == "code" else None)
-    assert told(model) == "nobody decided within 0.3 s"
+    assert told(model) == (
+        "nobody decided within 0.3 s\n\n"
+        "Calls it made that were denied, and not run:\n- pay(euros=1) denied: nobody decided within 0.3 s"
+    )
     assert ledger.paid == []
 
 

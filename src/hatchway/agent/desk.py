@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from hatchway.agent.calls_made import CallsMade
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, Later, NotRun, Ran, Settlement
 from hatchway.core.errors import ApprovalRequired, InvalidSetting
@@ -148,6 +149,8 @@ class ActionGate:
         """Called at that moment."""
         self.run_id = ""
         """The run of the action, once it started."""
+        self.calls = CallsMade()
+        """What the action called, once it is over."""
         self.is_postponed = False
         """Somebody said `Later` to one of its calls."""
         self._rejected = asyncio.Event()

@@ -177,8 +177,10 @@ class Interpreter:
 
     def heard(self, event: AgentEvent) -> None:
         """What the mode tells about its runs."""
-        if isinstance(event, RunStarted | RunResumed) and self._gate is not None:
-            self._gate.run_id = event.run_id
+        if self._gate is not None:
+            self._gate.calls.heard(event)
+            if isinstance(event, RunStarted | RunResumed):
+                self._gate.run_id = event.run_id
         if isinstance(event, RunFailed) and isinstance(event.error, CodeTimeoutError | CodeLimitError):
             is_time = isinstance(event.error, CodeTimeoutError)
             event.error.hint = TIME_HINT if is_time else LIMIT_HINT  # whoever has an agent cannot set `Limits`

@@ -86,6 +86,7 @@ class Resuming:
             return await self._calls.do(call, book)
         gate = ActionGate(self._desk)
         gate.run_id = row.run_id
+        gate.calls.take(await self._made(row))
         ended = await self._ended(row, gate)
         return self._calls.told(call, gate, ended, now.get("prefix", ""))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from hatchway.agent.desk import REJECTED, ActionGate, Answer, Desk, Refused
@@ -16,8 +17,9 @@ from hatchway.agent.told import action_told, as_text, failure_told, refusal_told
 from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran
-from hatchway.core.errors import ToolError
+from hatchway.core.errors import CodeExecutionError, ToolError
 from hatchway.core.events import CallDecided, CallFailed, Emit, ToolOutput
+from hatchway.core.results import ExecutionResult
 from hatchway.mode.session import ModeSession
 
 
@@ -82,7 +84,11 @@ class ToolCalls:
     def told(self, call: ToolCallPart, gate: ActionGate, ended: ActionEnd, prefix: str = "") -> Done:
         """What became of an action: its end, or the person's no, which counts whatever the code made of it."""
         if gate.rejection is not None:
-            return _refused(call, gate.rejection, ended.notes)
+            return _refused(call, gate.rejection, _noted(gate.calls.done_note(), ended.notes))
+        if not isinstance(ended.end, CodeExecutionError):  # which names its calls itself
+            is_good = isinstance(ended.end, ExecutionResult)
+            note = gate.calls.denied_note() if is_good else gate.calls.done_note()
+            ended = replace(ended, notes=_noted(note, ended.notes))
         return Done(part=action_told(call, ended, self._large, prefix))
 
     async def _code(self, call: ToolCallPart, code: str, book: CallsBook) -> Done:
@@ -169,6 +175,10 @@ def _together(calls: Sequence[ToolCallPart]) -> Sequence[ToolCallPart]:
         return calls[:1]
     end = next((i for i, call in enumerate(calls) if call.tool_name != TASK_TOOL), len(calls))
     return calls[:end]
+
+
+def _noted(note: str, notes: tuple[str, ...]) -> tuple[str, ...]:
+    return (note, *notes) if note else notes
 
 
 def _refused(call: ToolCallPart, refused: Refused, notes: Sequence[str] = ()) -> Done:

@@ -31,7 +31,7 @@ def failure_text(error: HatchwayError) -> str:
     if error.stderr:
         parts.append(f"On stderr:\n{error.stderr}")
     if error.calls:
-        parts.append(f"Calls it had made, which are not undone:\n{_told(error.calls, error.earlier_calls)}")
+        parts.append(f"Calls it had made, which are not undone:\n{calls_text(error.calls, error.earlier_calls)}")
     return "\n\n".join(parts)
 
 
@@ -52,7 +52,8 @@ def failure_kind(error: CodeExecutionError) -> str:
             return "Error"
 
 
-def _told(calls: Sequence[CallRecord], earlier: int) -> str:
+def calls_text(calls: Sequence[CallRecord], earlier: int = 0) -> str:
+    """The last calls, a line each; `earlier` are not among them."""
     lines = [_line(record) for record in calls[-MOST_CALLS:]]
     more = earlier + len(calls) - len(lines)
     return "\n".join([*([f"- {more} earlier calls"] if more > 0 else []), *lines])
