@@ -218,3 +218,17 @@ async def test_two_agents_do_not_speak_in_one_conversation_at_a_time(tmp_path: P
             assert [event async for event in second.stream("b")]
         said = [str(part.content) for message in conversation.messages() for part in message.parts]
     assert said == ["a", "one", "b", "three"]
+
+
+@pytest.mark.anyio
+async def test_an_agent_knows_what_was_said_between_its_making_and_its_start(tmp_path: Path) -> None:
+    with Conversations.open(tmp_path / "journal.db") as conversations:
+        conversation = conversations.create(tmp_path)
+        models = [ScriptedAgentModel([word]) for word in ("one", "two")]
+        first, second = (Agent(m, conversation=conversation, working_dir=tmp_path, sandbox="monty") for m in models)
+        async with first:
+            assert [event async for event in first.stream("a")]
+        async with second:
+            assert [event async for event in second.stream("b")]
+        heard = [str(part.content) for message in models[1].seen[0] for part in message.parts]
+    assert heard == ["a", "one", "b"]

@@ -156,6 +156,7 @@ class Agent:
         try:
             if self.conversation is not None:
                 self._closing.enter_context(self.conversation.spoken())
+                await asyncio.to_thread(self._history.read)  # others may have spoken since this one was made
             self._model = await asyncio.to_thread(given_or_found, self._model, self._outfit.working_dir)
             self._started = await self._assembly().started(infer_model(self._model), self._closing)
         except BaseException:

@@ -25,6 +25,11 @@ class History:
         self.messages: list[ModelMessage] = [] if conversation is None else conversation.messages()
         """All of it, in Pydantic AI's words."""
 
+    def read(self) -> None:
+        """Take what is stored by now."""
+        if self._conversation is not None:
+            self.messages = self._conversation.messages()
+
     @property
     def is_stored(self) -> bool:
         """Whether it survives this process."""
