@@ -290,6 +290,15 @@ async def test_max_turns_counts_tool_rounds(tmp_path: Path) -> None:
     assert events[-1] == Cancelled("max_turns", agent_id="main", at=events[-1].at)
 
 
+@pytest.mark.parametrize("given", ["3", -1, 1.5, True])
+async def test_rounds_that_are_no_number_are_refused_before_the_model_is_asked(given: Any, tmp_path: Path) -> None:
+    agent, model = made(["never"], tmp_path)
+    async with agent:
+        with pytest.raises(InvalidSetting, match="max_turns is a number of 0 or more, not"):
+            agent.stream("count", max_turns=given)
+    assert not model.seen and not agent.messages
+
+
 async def test_malformed_and_unknown_tool_calls_are_told_to_the_model(tmp_path: Path) -> None:
     script = [
         [Call("execute_code", '{"code": '), Call("nonsense", {}), Call("execute_code", {"source": "1"})],

@@ -19,6 +19,7 @@ from hatchway.agent.resuming import book_of
 from hatchway.agent.subagents import Subagents
 from hatchway.agent.turn_stream import TurnStream
 from hatchway.agent.usage import Usage
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import AgentEvent
 from hatchway.core.sandbox import CodeSandbox
 from hatchway.tools.functions import Tool
@@ -183,9 +184,13 @@ class Agent:
             max_turns: Rounds of tool calls at most; the stream then ends with `Cancelled("max_turns")`.
 
         Raises:
+            InvalidSetting: `max_turns` is no such number.
             RuntimeError: A turn is under way.
             ModelAPIError: The vendor failed, in Pydantic AI's words.
         """
+        given: object = max_turns
+        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 0):
+            raise InvalidSetting(f"max_turns is a number of 0 or more, not {given!r:.80}", hint="None sets no limit")
         return self._stream.of(lambda: self._ready().turn.run(prompt, max_turns))
 
     def resume(self) -> AsyncGenerator[AgentEvent, None]:

@@ -107,12 +107,15 @@ class Subagents:
             return Done(part=failure_told(call, f"the task cannot be given as it is: {e}"))
 
     def _task(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        prompt, turns = arguments.get("prompt"), arguments.get("max_turns", self._max_turns)
+        prompt, turns = arguments.get("prompt"), arguments.get("max_turns")
+        turns = self._max_turns if turns is None else turns  # models write null for what they leave out
         if not isinstance(prompt, str) or not prompt.strip() or not isinstance(turns, int) or isinstance(turns, bool):
             raise ToolError(f'{TASK_TOOL} takes {{"prompt": "<text>", "max_turns": <number>}}')
         if strangers := sorted(arguments.keys() - {"prompt", "max_turns"}):
             raise ToolError(f"{TASK_TOOL} does not take {', '.join(strangers)}")
-        return {"prompt": prompt, "max_turns": max(1, min(turns, self._max_turns))}
+        if turns < 1:
+            raise ToolError(f"max_turns must be 1 or more, not {turns}")
+        return {"prompt": prompt, "max_turns": min(turns, self._max_turns)}
 
     async def _worked(self, call: ToolCallPart, task: dict[str, Any], child_id: str) -> Done:
         async with self._places:
