@@ -187,6 +187,21 @@ async def test_a_cancelled_parent_cancels_its_subagents(tmp_path: Path) -> None:
         assert not [name for name in tasks if "sub" in name]
 
 
+async def test_rounds_of_a_subagent_that_are_none_are_refused_and_null_leaves_them_out(
+    tmp_path: Path, watch: Any
+) -> None:
+    tasks = [Call("subagent_task", {"prompt": "work", "max_turns": turns}) for turns in (0, -3, None)]
+    model = ScriptedAgentModel([tasks, "worked", "ok"])
+    async with Agent(model, working_dir=tmp_path, max_subagent_turns=7) as agent:
+        events = await watch(agent.stream("go"))
+    assert [asked.tool_args["max_turns"] for asked in watch.only(ApprovalRequest, events)] == [7]
+    assert [part.content for part in model.seen[-1][-1].parts] == [
+        "the task cannot be given as it is: max_turns must be 1 or more, not 0",
+        "the task cannot be given as it is: max_turns must be 1 or more, not -3",
+        "worked",
+    ]
+
+
 async def test_a_subagents_budget_is_told(tmp_path: Path, watch: Any) -> None:
     def reply(messages: Any) -> Any:
         done = sum(part.part_kind == "tool-return" for message in messages for part in message.parts)
@@ -337,6 +352,20 @@ async def test_binding_to_a_port_is_not_granted_and_that_is_said(
     assert "PermissionError: [Errno 1] Operation not permitted" in watch.told(model, 1)
     assert caplog.messages == [
         "allowLocalBinding is not granted: no code listens on a port in the jail; calls of tools need none"
+    ]
+
+
+async def test_a_place_to_write_that_is_not_granted_is_said_with_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = tmp_path / "sandbox-config.json"
+    config.write_text('{"filesystem": {"allowWrite": [".", "out/*.csv", "none/**"]}}')
+    async with Agent(ScriptedAgentModel([]), working_dir=tmp_path, sandbox="jail", sandbox_config=config):
+        pass
+    assert caplog.messages == [
+        "allowWrite 'out/*.csv' is not granted: of patterns it takes only `folder/**`; name the folder, and in denyWrite "
+        "what stays shut",
+        "allowWrite 'none/**' is not granted: it does not exist; make it before the agent starts",
     ]
 
 

@@ -378,7 +378,7 @@ def test_what_is_suggested_allows_the_call_it_was_suggested_for(
     ("text", "told"),
     [
         ('{"allowed_tools": [\n  "a"\n  "b"]}', ":3:3: Expecting ',' delimiter"),
-        ('{"allowed_tools": "a"}', ":1:2: allowed_tools: Input should be a valid tuple, not 'a'"),
+        ('{"allowed_tools": "a"}', ":1:2: allowed_tools: Input should be a list, not 'a'"),
         ('{\n "alowed_tools": []}', ":2:2: alowed_tools: no such setting; did you mean 'allowed_tools'?"),
         ('{"allowed_tools": ["a", 3]}', ":1:25: allowed_tools.1: Input should be a valid string, not 3"),
         ('{"allowed_tools": ["a",\n "b(c"]}', ":2:2: allowed_tools.1: 'b(c' is no pattern of calls"),

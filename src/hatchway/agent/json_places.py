@@ -20,6 +20,8 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 _MAX_BYTES = 4 * 1024**2
 _SHOWN = (str, int, float)
+_IN_JSON = {"tuple_type": "Input should be a list"}
+"""What pydantic calls by another word than JSON does."""
 
 
 class Mistake(NamedTuple):
@@ -108,7 +110,8 @@ def told(file: JsonFile, above: Keys, error: Mapping[str, Any], kind: type[BaseM
             keys = (*keys, key)
     if error["type"] != "extra_forbidden":
         given = error["input"]
-        return file.mistake(keys, error["msg"] + (f", not {given!r}" if isinstance(given, _SHOWN) else ""))
+        said = _IN_JSON.get(error["type"], error["msg"])
+        return file.mistake(keys, said + (f", not {given!r}" if isinstance(given, _SHOWN) else ""))
     known = _names(kind, loc[:-1])
     close = get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
     meant = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"

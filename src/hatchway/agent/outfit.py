@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 UNSEALED = "code actions run unsealed: they can do whatever this user can"
 NO_BINDING = "allowLocalBinding is not granted: no code listens on a port in the jail; calls of tools need none"
+NOT_THERE = "it does not exist; make it before the agent starts"
+NO_PATTERN = "of patterns it takes only `folder/**`; name the folder, and in denyWrite what stays shut"
 FOR_GOOD = 10.0 * 365 * 86_400
 """Seconds that stand for no limit."""
 MEMORY = 2048 * MIB
@@ -182,7 +184,8 @@ class Outfit:
         if config.network.allow_local_binding and not self.is_child:
             _log.warning(NO_BINDING)
         for place in () if self.is_child else missing_places(config, self.working_dir):
-            _log.warning("allowWrite %r is not granted: it does not exist; make it before the agent starts", place)
+            is_pattern = set("*?[") & set(place.removesuffix("/**"))
+            _log.warning("allowWrite %r is not granted: %s", place, NO_PATTERN if is_pattern else NOT_THERE)
         settings = sandbox_settings(config, self.working_dir, python=self.python)
         return make_sandbox(name, **settings, **self._given(), spares=0)
 
