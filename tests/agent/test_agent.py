@@ -296,7 +296,8 @@ async def test_rounds_that_are_no_number_are_refused_before_the_model_is_asked(g
     async with agent:
         with pytest.raises(InvalidSetting, match="max_turns is a number of 0 or more, not"):
             agent.stream("count", max_turns=given)
-    assert not model.seen and not agent.messages
+    assert not model.seen
+    assert not agent.messages
 
 
 async def test_malformed_and_unknown_tool_calls_are_told_to_the_model(tmp_path: Path) -> None:

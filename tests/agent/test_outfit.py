@@ -363,8 +363,8 @@ async def test_a_place_to_write_that_is_not_granted_is_said_with_why(
     async with Agent(ScriptedAgentModel([]), working_dir=tmp_path, sandbox="jail", sandbox_config=config):
         pass
     assert caplog.messages == [
-        "allowWrite 'out/*.csv' is not granted: of patterns it takes only `folder/**`; name the folder, and in denyWrite "
-        "what stays shut",
+        "allowWrite 'out/*.csv' is not granted: of patterns it takes only `folder/**`; name the folder, and in "
+        "denyWrite what stays shut",
         "allowWrite 'none/**' is not granted: it does not exist; make it before the agent starts",
     ]
 

@@ -98,7 +98,11 @@ def _asked(python: str) -> dict[str, Any]:
         return _told_here()
     try:
         done = subprocess.run(
-            [python, "-I", "-S", "-c", f"{_QUESTION}import json\nprint(json.dumps(told))"], capture_output=True, timeout=30, env={}, check=True
+            [python, "-I", "-S", "-c", f"{_QUESTION}import json\nprint(json.dumps(told))"],
+            capture_output=True,
+            timeout=30,
+            env={},
+            check=True,
         )
         return json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as e:
