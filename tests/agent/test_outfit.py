@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import BinaryContent
 
@@ -262,6 +264,53 @@ async def test_pictures_are_saved_and_shown_to_the_model(tmp_path: Path, watch: 
     assert path.parent == tmp_path / "pictures"
     assert path.read_bytes().startswith(b"\x89PNG")
     assert model.seen[-1][-1].parts[0].content[1].media_type == "image/png"
+
+
+LARGE = """
+import struct, zlib
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+class Large:
+    def _repr_png_(self):
+        begin = b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 3000, 1500, 8, 0, 0, 0, 0))
+        return begin + chunk(b"IDAT", zlib.compress(bytes(3001 * 1500))) + chunk(b"IEND", b"")
+
+class Drawn:
+    def _repr_svg_(self):
+        return "<svg xmlns='http://www.w3.org/2000/svg'/>"
+
+display(Large())
+Drawn()
+"""
+
+
+async def test_large_pictures_are_shown_smaller_and_those_not_shown_are_named(tmp_path: Path, watch: Any) -> None:
+    model = ScriptedAgentModel([Reply(code=LARGE), "seen"])
+    async with Agent(model, working_dir=tmp_path) as agent:
+        events = await watch(agent.stream("draw"))
+    text, shown = model.seen[-1][-1].parts[0].content
+    with Image.open(BytesIO(shown.data)) as picture:
+        assert picture.size == (1024, 512)
+    assert text.endswith("not shown to you: display-2.svg (image/svg+xml): it is no picture you can see")
+    saved = watch.only(CodeExecutionOutput, events)[0].images[0]
+    with Image.open(saved) as picture:
+        assert picture.size == (3000, 1500)
+
+
+async def test_a_picture_of_a_tool_that_is_none_is_told_and_not_sent(tmp_path: Path, watch: Any) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(
+        "from mcp.server.mcpserver import Image, MCPServer\nserver = MCPServer('eyes')\n"
+        "@server.tool()\ndef look() -> Image:\n    'Look.'\n    return Image(data=b'nothing', format='png')\n"
+        "server.run()\n"
+    )
+    model = ScriptedAgentModel([Call("eyes_look"), "nothing there"])
+    servers = {"eyes": {"command": sys.executable, "args": [str(server)]}}
+    async with Agent(model, working_dir=tmp_path, mcp_servers=servers) as agent:
+        await watch(agent.stream("look"))
+    assert watch.told(model) == "not shown to you: a picture (image/png): it does not begin like one"
 
 
 async def test_a_folder_of_pictures_that_is_a_link_is_not_followed(tmp_path: Path, watch: Any) -> None:

@@ -88,7 +88,7 @@ class Resuming:
         gate.run_id = row.run_id
         gate.calls.take(await self._made(row))
         ended = await self._ended(row, gate)
-        return self._calls.told(call, gate, ended, now.get("prefix", ""))
+        return await self._calls.told(call, gate, ended, now.get("prefix", ""))
 
     async def _row(self, session_id: str, place: int) -> RunRow | None:
         journal = self._interpreter.mode.journal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any, cast
@@ -11,6 +12,7 @@ from hatchway.agent.interpreter import ActionEnd
 from hatchway.agent.large_results import LargeResults
 from hatchway.agent.models import BinaryContent, ToolCallPart, ToolReturnPart
 from hatchway.agent.permissions import CODE_TOOL
+from hatchway.agent.scaling import scaled
 from hatchway.core.errors import CodeExecutionError, HatchwayError
 from hatchway.core.results import ExecFile, ExecutionResult
 from hatchway.core.values import as_python
@@ -23,7 +25,7 @@ MOST_PICTURES = 8
 """Of one action, shown to the model."""
 
 
-def action_told(call: ToolCallPart, ended: ActionEnd, large: LargeResults, prefix: str = "") -> ToolReturnPart:
+async def action_told(call: ToolCallPart, ended: ActionEnd, large: LargeResults, prefix: str = "") -> ToolReturnPart:
     """What came of a code action."""
     end = ended.end
     assert end is not None, "an action that a person stopped is told by `refusal_told`"
@@ -31,18 +33,22 @@ def action_told(call: ToolCallPart, ended: ActionEnd, large: LargeResults, prefi
     said = _result_text(end) if is_good else failure_text(end)
     notes = "".join(f"\n\n{note}" for note in ended.notes)
     text = f"{prefix}{large.shortened(said, 'output')}{notes}"
-    pictures = _pictures(end.images if is_good else end.images if isinstance(end, CodeExecutionError) else ())
+    images = end.images if isinstance(end, ExecutionResult | CodeExecutionError) else ()
+    pictures, unseen = await asyncio.to_thread(_pictures, images) if images else ([], "")
+    text += unseen
     content: Any = [text, *pictures] if pictures else text
     return ToolReturnPart(call.tool_name, content, call.tool_call_id, outcome="success" if is_good else "failed")
 
 
-def value_told(call: ToolCallPart, value: Any, large: LargeResults) -> ToolReturnPart:
+async def value_told(call: ToolCallPart, value: Any, large: LargeResults) -> ToolReturnPart:
     """What a tool of the model gave: text, data as JSON, and pictures as such."""
     parts: list[Any] = cast(list[Any], value) if isinstance(value, list) else [value]
-    pictures = [_picture(part) for part in parts if _is_picture(part)]
+    given = [_picture(part) for part in parts if _is_picture(part)]
+    pictures, unseen = await asyncio.to_thread(_pictures, given) if given else ([], "")
     rest = [part for part in parts if not _is_picture(part)]
-    plain = cast(Any, value if not pictures else rest[0] if len(rest) == 1 else rest)
-    text = "" if pictures and not rest else large.shortened(plain if isinstance(plain, str) else as_text(plain), "tool")
+    plain = cast(Any, value if not given else rest[0] if len(rest) == 1 else rest)
+    text = "" if given and not rest else large.shortened(plain if isinstance(plain, str) else as_text(plain), "tool")
+    text = f"{text}{unseen}".lstrip("\n")
     content: Any = [*([text] if text else []), *pictures] if pictures else text
     return ToolReturnPart(call.tool_name, content, call.tool_call_id)
 
@@ -59,8 +65,8 @@ def _is_picture(part: Any) -> bool:
     return isinstance(part, dict) and part.get("mime_type") in SEEN_TYPES and isinstance(part.get("data"), bytes)  # pyright: ignore[reportUnknownMemberType]
 
 
-def _picture(part: dict[str, Any]) -> BinaryContent:
-    return BinaryContent(data=part["data"], media_type=part["mime_type"])
+def _picture(part: dict[str, Any]) -> ExecFile:
+    return ExecFile(name="a picture", content=part["data"], mime_type=part["mime_type"])
 
 
 def refusal_told(call: ToolCallPart, refused: Refused, notes: Sequence[str] = ()) -> ToolReturnPart:
@@ -85,6 +91,18 @@ def _result_text(result: ExecutionResult) -> str:
     return f"{shown}{errors}{files}".strip("\n") or "(no output)"
 
 
-def _pictures(images: Sequence[ExecFile]) -> list[BinaryContent]:
-    seen = [image for image in images if image.mime_type in SEEN_TYPES][:MOST_PICTURES]
-    return [BinaryContent(data=image.content, media_type=image.mime_type) for image in seen]
+def _pictures(images: Sequence[ExecFile]) -> tuple[list[BinaryContent], str]:
+    """Those a model is shown, small enough for vendors, and a line for each it is not."""
+    seen: list[BinaryContent] = []
+    unseen: list[str] = []
+    for image in images:
+        try:
+            if image.mime_type not in SEEN_TYPES:
+                raise ValueError("it is no picture you can see")
+            if len(seen) == MOST_PICTURES:
+                raise ValueError(f"{MOST_PICTURES} at most are shown at once")
+            content, mime_type = scaled(image.content)
+            seen.append(BinaryContent(data=content, media_type=mime_type))
+        except ValueError as e:
+            unseen.append(f"\nnot shown to you: {image.name} ({image.mime_type}): {e}")
+    return seen, "".join(unseen)

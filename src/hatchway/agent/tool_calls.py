@@ -81,7 +81,7 @@ class ToolCalls:
             self._emit(CallFailed(str(e), call_id=call.tool_call_id, tool_name=call.tool_name, agent_id=self._agent_id))
             return Done(part=failure_told(call, e))
 
-    def told(self, call: ToolCallPart, gate: ActionGate, ended: ActionEnd, prefix: str = "") -> Done:
+    async def told(self, call: ToolCallPart, gate: ActionGate, ended: ActionEnd, prefix: str = "") -> Done:
         """What became of an action: its end, or the person's no, which counts whatever the code made of it."""
         if gate.rejection is not None:
             return _refused(call, gate.rejection, _noted(gate.calls.done_note(), ended.notes))
@@ -89,7 +89,7 @@ class ToolCalls:
             is_good = isinstance(ended.end, ExecutionResult)
             note = gate.calls.denied_note() if is_good else gate.calls.done_note()
             ended = replace(ended, notes=_noted(note, ended.notes))
-        return Done(part=action_told(call, ended, self._large, prefix))
+        return Done(part=await action_told(call, ended, self._large, prefix))
 
     async def _code(self, call: ToolCallPart, code: str, book: CallsBook) -> Done:
         answer = await self._desk.ask(CODE_TOOL, {"code": code}, kind="code", call_id=call.tool_call_id)
@@ -111,7 +111,7 @@ class ToolCalls:
             await book.begin({"id": call.tool_call_id, "kind": "code", "prefix": prefix, **where})
 
         ended = await self._interpreter.run(code, gate, begin if book.history.is_stored else None)
-        return self.told(call, gate, ended, prefix)
+        return await self.told(call, gate, ended, prefix)
 
     async def _tool(self, call: ToolCallPart, tool: JsonTool, arguments: dict[str, Any], book: CallsBook) -> Done:
         arguments = tool.tool.bind((), arguments)
@@ -130,7 +130,7 @@ class ToolCalls:
             case Refused():
                 return self._denied(call, arguments, answer)
             case Ran(value=value):
-                return self._given(call, value)
+                return await self._given(call, value)
             case Edit(args=args):
                 arguments = tool.tool.bind((), args)
             case Allow() | NotRun():
@@ -139,11 +139,11 @@ class ToolCalls:
                 assert_never(answer)
         if book.history.is_stored:
             await book.begin({"id": call.tool_call_id, "kind": "tool", "args": dict(arguments)})
-        return self._given(call, await self._tools.call(tool, arguments))
+        return await self._given(call, await self._tools.call(tool, arguments))
 
-    def _given(self, call: ToolCallPart, value: Any) -> Done:
+    async def _given(self, call: ToolCallPart, value: Any) -> Done:
         self._emit(ToolOutput(value, call_id=call.tool_call_id, tool_name=call.tool_name, agent_id=self._agent_id))
-        return Done(part=value_told(call, value, self._large))
+        return Done(part=await value_told(call, value, self._large))
 
     def _denied(self, call: ToolCallPart, arguments: Mapping[str, Any], refused: Refused) -> Done:
         """It is not run, which is told as for a call that code makes."""

@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from hatchway.agent.scaling import scaled
 from hatchway.core.errors import InvalidSetting
 from hatchway.trace.text import size_text
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 """What the name of a picture ends with."""
-SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
-"""How a picture begins: vendors refuse one that is not what it is said to be."""
-LONGEST_SIDE = 1024
-"""Pixels; larger pictures are scaled down to it."""
 TEXT_BYTES, PICTURE_BYTES, PICTURES_PER_FOLDER = 200_000, 20_000_000, 50
 MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|((?:\\ |\S)+))""")
 """`@` at the beginning of a word, then a path; quotes or backslashes keep its spaces."""
@@ -116,35 +112,11 @@ def _pictures_in(folder: Path) -> list[Picture]:
 
 def _picture(path: Path) -> Picture:
     content = _content(path, PICTURE_BYTES)
-    mime_type = _type_of(content)
-    if mime_type is None:
-        raise InvalidSetting(f"{path} is not a picture that can be read", hint="mention another file")
-    scaled = _scaled(content, path)
-    return Picture(name=path.name, content=scaled or content, mime_type="image/png" if scaled else mime_type)
-
-
-def _type_of(content: bytes) -> str | None:
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    return next((mime_type for start, mime_type in SIGNATURES.items() if content.startswith(start)), None)
-
-
-def _scaled(content: bytes, path: Path) -> bytes | None:
-    """A large picture made smaller, as PNG; None where it is small enough, or Pillow is not there."""
     try:
-        from PIL import Image
-    except ImportError:
-        return None
-    try:
-        with Image.open(BytesIO(content)) as image:
-            if max(image.size) <= LONGEST_SIDE:
-                return None
-            image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-            small = BytesIO()
-            image.convert("RGBA" if "A" in image.getbands() else "RGB").save(small, "PNG")
-            return small.getvalue()
-    except Exception as e:  # Pillow raises whatever a damaged file leads it to
+        sent = scaled(content)
+    except ValueError as e:
         raise InvalidSetting(f"{path} is not a picture that can be read: {e}", hint="mention another file") from e
+    return Picture(name=path.name, content=sent.content, mime_type=sent.mime_type)
 
 
 def _text(path: Path, name: str) -> str:
