@@ -110,7 +110,7 @@ def told(file: JsonFile, above: Keys, error: Mapping[str, Any], kind: type[BaseM
             keys = (*keys, key)
     if error["type"] != "extra_forbidden":
         given = error["input"]
-        said = _IN_JSON.get(error["type"], error["msg"])
+        said = _IN_JSON.get(error["type"]) or str(error["msg"])
         return file.mistake(keys, said + (f", not {given!r}" if isinstance(given, _SHOWN) else ""))
     known = _names(kind, loc[:-1])
     close = get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
