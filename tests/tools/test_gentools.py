@@ -149,3 +149,21 @@ async def test_saved_by_code_and_called_by_later_code(tmp_path: Path) -> None:
     sandbox = ProcessSandbox(file_mounts=[(tmp_path / "gentools", "gentools")])
     async with sandbox, CodeMode(sandbox) as mode:
         assert (await mode.run(f"{line}\nrun(1, 2, scale=2.0)")).output == [4.0, 8.0]
+
+
+@pytest.mark.anyio
+async def test_a_tool_saved_anew_is_imported_anew_in_the_same_session(tmp_path: Path) -> None:
+    def code(rate: int) -> str:
+        return f"def run(n: int) -> int:\n    'Times.'\n    return n * {rate} + fee()\n"
+
+    def fee() -> int:
+        return 100
+
+    line = save_tool("scale", code(2), "maths", root=tmp_path)
+    sandbox = ProcessSandbox(workdir=tmp_path)
+    async with sandbox, CodeMode(sandbox, tools=[fee]) as mode, mode.session() as session:
+        assert (await session.run(f"{line}\nold = run\nrun(1)")).output == 102
+        save_tool("scale", code(3), "maths", new_version=True, root=tmp_path)
+        again = f"{line}\nfrom gentools.maths.scale import VERSION\n[run(1), old(1), VERSION]"
+        assert (await session.run(again)).output == [103, 102, 2]
+        assert (await session.run("from gentools.maths.scale.v1 import run as first\nfirst(1)")).output == 102

@@ -153,6 +153,7 @@ def _api(run: Function, said: str, version: int, code: str) -> str:
     head.body, head.decorator_list = [ast.Expr(ast.Constant(said)), *lend, ast.Return(value)], []
     text = ast.unparse(ast.fix_missing_locations(head))
     needed = "".join(f"from .impl import {name}\n" for name in _used(run, table))
+    needed += "from . import impl as _code\n" if borrowed else ""
     imports = f"from __future__ import annotations\n\n{needed}from .impl import {run.name} as _impl"
     return f"{imports}\n\nVERSION = {version}\n\n\n{text}\n{_lending(borrowed)}"
 

@@ -28,7 +28,7 @@ class Interpreter:
         self._exchange = Exchange(channel, self._flush)
         self._displays = Displays(self._exchange)
         sys.meta_path.insert(0, Headless(self._displays))
-        generated.install()
+        self._saved = generated.install()
         self._namespace = None
         self._shell = None
         self._loop = None
@@ -131,6 +131,7 @@ class Interpreter:
         if self._namespace is None:
             self._namespace = actions.main_namespace()
         self._styles = {spec["name"]: spec["is_async"] for spec in order["functions"]}
+        self._saved.forget_changed()
         self._bind(order)
         self._namespace.update(order["inputs"])
         repeatable.begin(order.get("seed"), order.get("clock"))
