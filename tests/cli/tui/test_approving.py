@@ -125,6 +125,18 @@ async def test_a_pattern_is_about_the_tool_that_asks_and_says_when_this_call_is_
     assert answer.kept == "send is allowed until you leave"
 
 
+async def test_what_is_no_pattern_is_said_and_stays_to_be_mended(tmp_path: Path) -> None:
+    permissions = PermissionManager(tmp_path / ".hatchway")
+    screen = Scripted("a", "send(to", "send(to=ada)")
+    assert (await Approver(screen, permissions).ask(ApprovalRequest("send", {"to": "ada"}))).decision == Allow()
+    assert screen.asked[1:] == ["Always allow: ", "Always allow: "]
+    assert screen.offered == ["send", "send(to"]
+    assert screen.printed == (
+        "'send(to' is no pattern of calls\n"
+        "write read_file, github.*, read_file(path=src/**) or f(x=\"a, b\")\n"
+    )  # fmt: skip
+
+
 async def test_code_may_be_allowed_by_what_it_gives_to_a_shell(tmp_path: Path) -> None:
     request = ApprovalRequest("execute_code", {"code": "!git status"}, kind="code")
     answer = await Approver(Scripted("a", "shell(command=git *)"), PermissionManager(tmp_path)).ask(request)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from hatchway.agent.permissions import SHELL
 from hatchway.core.decisions import Allow, Decision, Deny, Edit, Ran, Settlement
+from hatchway.core.errors import InvalidSetting
 from hatchway.core.events import ApprovalRequest
 from hatchway.gate.patterns import parse_pattern
 from hatchway.gate.rules import Rule
@@ -128,9 +129,9 @@ class Approver:
             self._permissions.allow_session(name, pattern)
             return Answer(Allow(), f"{pattern} is allowed until you leave{self._but(request)}")
         while pattern := (await self._screen.field("Always allow: ", pattern) or "").strip():
-            if _speaks_of(pattern, request):
+            if not (wrong := _wrong(pattern, request)):
                 break
-            self._screen.print(f"{neutral(pattern)} is not about {neutral(name)}: begin it with that name.\n")
+            self._screen.print(f"{wrong}\n")
         if not pattern:
             return None
         await self._permissions.allow_always(name, pattern)
@@ -183,11 +184,16 @@ def details(request: ApprovalRequest) -> str:
     return f"A call of {neutral(request.tool_name)} asks.  {head}\n\n{call}{diff}\n"
 
 
-def _speaks_of(pattern: str, request: ApprovalRequest) -> bool:
-    """Whether a pattern is about the tool that asks; one about a shell may be about what code gives to one."""
-    tool, _ = parse_pattern(pattern)
-    is_shell = request.kind == "code" and tool == SHELL
-    return is_shell or Rule("allow", tool).names(request.tool_name)
+def _wrong(pattern: str, request: ApprovalRequest) -> str:
+    """Why a pattern cannot be kept: it is none, or not about the tool that asks; empty where it can."""
+    try:
+        tool, _ = parse_pattern(pattern)
+    except InvalidSetting as e:
+        return neutral(str(e))
+    is_shell = request.kind == "code" and tool == SHELL  # what code gives to a shell is a matter of the code
+    if is_shell or Rule("allow", tool).names(request.tool_name):
+        return ""
+    return f"{neutral(pattern)} is not about {neutral(request.tool_name)}: begin it with that name."
 
 
 def _as_json(args: Mapping[str, Any]) -> str:
