@@ -228,6 +228,19 @@ def test_what_is_typed_or_pasted_while_it_works_stands_at_the_next_prompt(at_tmu
     terminal.wait_for("you typed one\ntwo")
 
 
+def test_a_prompt_wider_than_the_terminal_is_seen_whole_and_grows_no_higher_than_a_field(
+    at_tmux: Callable[..., Any],
+) -> None:
+    terminal = at_tmux()
+    terminal.wait_for_end(PROMPT)
+    terminal.type("begin " + "x" * 160 + " end")
+    assert "› begin xxx" in terminal.wait_for("x end\n")
+    terminal.type("y" * 1_500 + " end of it")
+    screen = terminal.wait_for("y end of it\n")
+    assert "begin" not in screen  # it scrolls: its end is where the cursor is
+    assert screen.count("\n  y") == 12
+
+
 def test_no_answer_in_time_is_no_and_the_question_goes_away(at_tmux: Callable[..., Any]) -> None:
     terminal = at_tmux("--approval-timeout", "2")
     say(terminal, "code: send('ada')")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
+from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import BeforeInput, TabsProcessor
 from prompt_toolkit.styles import Style
@@ -50,9 +51,10 @@ class LastLines:
                 screen.buffer,
                 input_processors=[TabsProcessor(char1=" ", char2=" "), BeforeInput(self._label, "class:label")],
             ),
-            height=lambda: min(max(screen.buffer.document.line_count, 1), FIELD_LINES),
+            height=Dimension(min=1, max=FIELD_LINES),
             wrap_lines=True,
             get_line_prefix=self._line_prefix,
+            dont_extend_height=True,  # as high as what is typed is when it is wrapped
         )
         status = Window(FormattedTextControl(self._status_text), height=1, style="class:status")
         windows = [
