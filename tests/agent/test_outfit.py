@@ -26,7 +26,7 @@ from hatchway.agent.json_tools import json_name
 from hatchway.agent.permissions import PermissionManager
 from hatchway.agent.skills import SkillMetadata
 from hatchway.core.errors import InvalidSetting, InvalidTool
-from hatchway.core.events import CallDecided, CallFailed
+from hatchway.core.events import CallDecided, CallFailed, CallStarted
 from hatchway.sandboxes.monty import MontySandbox
 from hatchway.testing import Call, Reply, ScriptedAgentModel
 from hatchway.tools.apigen import generate_mcp_sources
@@ -481,3 +481,14 @@ async def test_a_task_that_cannot_be_given_is_told_as_a_failure(tmp_path: Path, 
     [failed] = watch.only(CallFailed, events)
     assert (failed.tool_name, watch.only(ToolOutput, events)) == ("subagent_task", [])
     assert failed.error.startswith("the task cannot be given as it is: subagent_task takes")
+
+
+async def test_a_tool_the_model_calls_itself_begins_with_what_it_runs_with(tmp_path: Path, watch: Any) -> None:
+    (tmp_path / "notes.txt").write_text("hello", encoding="utf-8")
+    model = ScriptedAgentModel([Call("read_file", {"path": "notes.txt"}), "done"])
+    async with Agent(model, working_dir=tmp_path, sandbox="monty") as agent:
+        events = await watch(agent.stream("go"))
+    [begun] = watch.only(CallStarted, events)
+    assert (begun.call.function_name, begun.call.kwargs["path"]) == ("read_file", "notes.txt")
+    [gave] = watch.only(ToolOutput, events)
+    assert begun.call.call_id == gave.call_id

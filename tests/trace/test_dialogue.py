@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Deny, Ran
+from hatchway.core.decisions import Allow, Deny, Edit, Ran
 from hatchway.core.events import (
     ApprovalRequest,
     CallDecided,
@@ -99,7 +99,7 @@ async def test_times_of_a_run_whose_start_was_elsewhere_begin_with_what_is_seen_
     assert line.at == 0.0
     [failed] = dialogue.told(CallFailed("no such tool", tool_name="x", at=2000.0))
     assert isinstance(failed, Line)
-    assert failed.at == 0.0
+    assert failed.at is None  # a call of the model is in no run
 
 
 async def test_the_code_of_a_run_that_began_in_a_process_that_is_gone_is_shown() -> None:
@@ -152,6 +152,31 @@ async def test_a_denied_call_of_the_model_is_told_once_with_its_arguments() -> N
     dialogue.allowed(ApprovalRequest("wait", {"seconds": 20}, call_id="c2", kind="tool"))
     [line] = dialogue.told(CallFailed("no answer", call_id="c2", tool_name="wait"))
     assert text_of(line) == "wait(seconds=20) → no answer"
+
+
+async def test_a_call_of_the_model_that_nobody_was_asked_about_is_told_with_its_arguments() -> None:
+    dialogue = Dialogue()
+    call = FunctionCall(call_id="c1", function_name="read_file", kwargs={"path": "x.md"})
+    assert dialogue.told(CallStarted(call)) == []
+    [line] = dialogue.told(ToolOutput("hello", call_id="c1", tool_name="read_file"))
+    assert text_of(line) == "read_file(path='x.md') → hello"
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [(Allow(), "read_file → hello"), (Edit({"path": "y.md"}), "read_file(path='y.md') → hello")],
+)
+async def test_a_call_that_was_asked_about_is_told_with_its_arguments_where_they_were_changed(
+    decision: Allow | Edit, told: str
+) -> None:
+    dialogue = Dialogue()
+    request = ApprovalRequest("read_file", {"path": "x.md"}, call_id="c1", kind="tool")
+    dialogue.told(request)
+    dialogue.decided(request, decision)
+    args = decision.args if isinstance(decision, Edit) else request.tool_args
+    dialogue.told(CallStarted(FunctionCall(call_id="c1", function_name="read_file", kwargs=args)))
+    [line] = dialogue.told(ToolOutput("hello", call_id="c1", tool_name="read_file"))
+    assert text_of(line) == told
 
 
 async def test_decisions() -> None:

@@ -18,7 +18,7 @@ from hatchway.agent.turn import CallsBook, Done
 from hatchway.core.calls import FunctionCall
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran
 from hatchway.core.errors import CodeExecutionError, ToolError
-from hatchway.core.events import CallDecided, CallFailed, Emit, ToolOutput
+from hatchway.core.events import CallDecided, CallFailed, CallStarted, Emit, ToolOutput
 from hatchway.core.results import ExecutionResult
 from hatchway.mode.session import ModeSession
 
@@ -139,6 +139,8 @@ class ToolCalls:
                 assert_never(answer)
         if book.history.is_stored:
             await book.begin({"id": call.tool_call_id, "kind": "tool", "args": dict(arguments)})
+        begun = FunctionCall(call_id=call.tool_call_id, function_name=call.tool_name, kwargs=arguments)
+        self._emit(CallStarted(begun, agent_id=self._agent_id))
         return await self._given(call, await self._tools.call(tool, arguments))
 
     async def _given(self, call: ToolCallPart, value: Any) -> Done:

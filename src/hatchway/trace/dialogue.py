@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hatchway.core.calls import FunctionCall
-from hatchway.core.decisions import Allow, NotRun, Ran, Settlement
+from hatchway.core.decisions import Allow, Edit, NotRun, Ran, Settlement
 from hatchway.core.events import (
     AgentEvent,
     ApprovalRequest,
     CallDecided,
     CallFailed,
+    CallStarted,
     Cancelled,
     CodeExecutionOutput,
     Compacted,
@@ -28,7 +30,7 @@ from hatchway.core.events import (
 from hatchway.trace.blocks import WHO, Block, Code, Line, Part, Prose, Tone
 from hatchway.trace.record import Record
 from hatchway.trace.text import call_source, cut, elapsed_text, neutral, value_text
-from hatchway.trace.wording import VALUE, WHOLE, decision_words
+from hatchway.trace.wording import VALUE, WHOLE, call_parts, decision_words, whole_call
 
 MAIN = "main"
 """The agent a person talks with; what others say is marked with their name."""
@@ -42,7 +44,9 @@ class Dialogue:
         self._runs: dict[str, Record] = {}
         self._asked: list[str] = []
         self._decided: set[str] = set()
+        self._seen: set[str] = set()
         self._begun: set[str] = set()
+        self._calls: dict[str, FunctionCall] = {}
         self._agent = MAIN
 
     def said(self, prompt: str, *, is_code: bool = False) -> list[Block]:
@@ -60,6 +64,7 @@ class Dialogue:
             is_shown: Its code stands there already: the person wrote it.
         """
         self._decided.add(request.call_id)
+        self._seen.add(request.call_id)
         self._note(request)
         if request.kind == "code" and is_shown:
             self._asked.append(str(request.tool_args.get("code", "")))
@@ -68,6 +73,8 @@ class Dialogue:
     def decided(self, request: ApprovalRequest, decision: Settlement, *, by: str = "you") -> list[Block]:
         """What somebody answered to a request."""
         self._decided.add(request.call_id)
+        if not isinstance(decision, Edit):  # what was changed is told as it ran
+            self._seen.add(request.call_id)
         self._note(request)
         what = "the action" if request.kind == "code" else neutral(request.tool_name)
         if isinstance(decision, Ran | NotRun):
@@ -101,10 +108,12 @@ class Dialogue:
                 return self._asks(event)
             case Retrying() | Compacted() | Cancelled():
                 return [_note(event)]
+            case CallStarted(run_id="", call=call):
+                self._calls[call.call_id] = call
+                self._record(event).note(call)
+                return []
             case ToolOutput(run_id=""):
-                content = event.content if isinstance(event.content, str) else value_text(event.content, WHOLE)
-                named = [Part(neutral(event.tool_name), "bold"), Part(" → ", "dim")]
-                return [_folded("✓", "good", named, content, "value")]
+                return [self._gave(event)]
             case CallDecided() if event.call.call_id in self._decided or isinstance(event.decision, Allow):
                 self._record(event).note(event.call)
                 return []  # told already, or allowed like everything nobody was asked about
@@ -115,6 +124,8 @@ class Dialogue:
 
     def _of_run(self, event: AgentEvent) -> list[Block]:
         blocks = self._record(event).told(event)
+        if not event.run_id:  # a call of the model: no run has a beginning to count from
+            return [replace(block, at=None) if isinstance(block, Line) else block for block in blocks]
         if isinstance(event, RunResumed):
             return [*blocks, *self._action(event)]
         if isinstance(event, RunStarted):
@@ -125,6 +136,16 @@ class Dialogue:
         if isinstance(event, CodeExecutionOutput | RunFailed):
             self._runs.pop(event.run_id)
         return [*_saved(event), *blocks] if isinstance(event, CodeExecutionOutput) else blocks
+
+    def _gave(self, event: ToolOutput) -> Line:
+        """What a tool of the model gave; with what it was called with, unless that stands above."""
+        call = self._calls.pop(event.call_id, None)
+        named, more = [Part(neutral(event.tool_name), "bold")], list[tuple[str, str]]()
+        if call is not None and event.call_id not in self._seen:
+            named, more = call_parts(call), whole_call(call)
+        content = event.content if isinstance(event.content, str) else value_text(event.content, WHOLE)
+        line = _folded("✓", "good", [*named, Part(" → ", "dim")], content, "value")
+        return replace(line, whole=[*more, *line.whole])
 
     def _action(self, event: RunResumed | ApprovalRequest) -> list[Block]:
         """The code of a run that began in a process that is gone, once."""

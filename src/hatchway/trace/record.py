@@ -99,8 +99,8 @@ class Record:
                 return []
 
     def note(self, call: FunctionCall) -> None:
-        """A call that is told when it ends."""
-        self._calls.setdefault(call.call_id, call)
+        """A call that is told when it ends, as it was last heard of: a person may have changed it."""
+        self._calls[call.call_id] = call
 
     def rest(self) -> list[Block]:
         """What is held back, now."""
