@@ -20,6 +20,7 @@ from hatchway.core.errors import HatchwayError
 from hatchway.core.events import (
     AgentEvent,
     ApprovalRequest,
+    CallFailed,
     CallStarted,
     CodeExecutionOutput,
     Response,
@@ -29,6 +30,7 @@ from hatchway.core.events import (
     RunResumed,
     RunStarted,
     ThoughtsChunk,
+    ToolOutput,
 )
 from hatchway.trace.blocks import Block, Line, Part, Prose
 from hatchway.trace.dialogue import MAIN, Dialogue
@@ -163,7 +165,7 @@ class TurnView:
         if isinstance(event, RunStarted):
             self._status.sandbox = neutral(event.sandbox) + (" (unsealed)" if event.tier == "process" else "")
         if not self._is_asking:
-            self._status.doing = _doing(event) or self._status.doing
+            self._status.doing = doing_after(event) or self._status.doing
         self._screen.refresh()
 
     def _responded(self, event: Response) -> None:
@@ -230,12 +232,15 @@ class TurnView:
         self._screen.live = text
 
 
-def _doing(event: AgentEvent) -> str:
+def doing_after(event: AgentEvent) -> str:
+    """What the agent does once this happened; empty where that says nothing about it."""
     match event:
         case RunStarted() | RunResumed():
             return "running"
         case CallStarted(call=call):
             return f"calling {neutral(call.function_name)}"
+        case ToolOutput(run_id=run_id) | CallFailed(run_id=run_id):
+            return "running" if run_id else "thinking"  # code goes on, or the model
         case CodeExecutionOutput() | RunFailed() | ResponseChunk() | ThoughtsChunk():
             return "thinking"
         case _:
