@@ -2,11 +2,18 @@
 
 import click
 import pytest
+from openai import AsyncOpenAI
 from pydantic_ai import exceptions
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from hatchway.cli.failing import VENDOR, failure_text
 from hatchway.cli.objects import error_object
 from hatchway.core.errors import InvalidSetting
+
+pytestmark = pytest.mark.anyio
 
 
 def http_error(category: type[Exception], status: int, body: object) -> Exception:
@@ -58,3 +65,16 @@ def test_every_name_is_one_of_pydantic_ai_the_narrow_before_the_wide() -> None:
     known = [getattr(exceptions, name) for name in VENDOR]
     for place, wide in enumerate(known):
         assert not any(issubclass(narrow, wide) for narrow in known[place + 1 :])
+
+
+async def test_a_server_that_cannot_be_reached_is_named_without_what_may_be_secret() -> None:
+    url = "http://user:pass@127.0.0.1:9/v1/key"
+    model = OpenAIChatModel(
+        "m", provider=OpenAIProvider(openai_client=AsyncOpenAI(base_url=url, api_key="k", max_retries=0))
+    )
+    with pytest.raises(exceptions.ModelConnectionError) as refused:
+        await model_request(model, [ModelRequest.user_text_prompt("hello")])
+    assert failure_text(refused.value) == (
+        "the vendor cannot be reached at http://127.0.0.1:9: Connection error.\n"
+        "see that the network or the server is up, and say it again"
+    )

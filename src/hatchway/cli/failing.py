@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import click
 
@@ -43,12 +44,27 @@ def failure_text(error: Exception) -> str:
 
 def vendor_words(error: Exception) -> tuple[str, str] | None:
     """What happened and what to do, of an error of a vendor; None: it is none."""
-    names = {each.__name__ for each in type(error).__mro__}
+    names = _names(error)
     for name, (what, hint) in VENDOR.items():
         if name in names:
             status = getattr(error, "status_code", None)
-            return f"{what}{f' ({status})' if status else ''}: {_said(error)}", hint
+            return f"{what}{f' ({status})' if status else ''}{_where(error)}: {_said(error)}", hint
     return None
+
+
+def _where(error: Exception) -> str:
+    """The server that could not be reached, as the vendor's library knows it; without a path, which may hold a key."""
+    request = getattr(error.__cause__, "request", None) if "ModelConnectionError" in _names(error) else None
+    try:
+        parts = urlsplit(str(getattr(request, "url", "")))
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ""
+    return f" at {parts.scheme}://{parts.hostname}{port}" if parts.hostname else ""
+
+
+def _names(error: Exception) -> set[str]:
+    return {each.__name__ for each in type(error).__mro__}
 
 
 def _said(error: Exception) -> str:
