@@ -316,3 +316,13 @@ def test_init_makes_the_folder_once_and_no_conversation_is_none(hatchway: Any) -
     assert "made .hatchway/config.json\n" in first.stdout
     assert second.stdout == "Everything was there already.\n"
     assert hatchway.json("conversations", "--json") == []
+
+
+@pytest.mark.parametrize("rest", [["hi"], ["--json", "hi"], ["--model", "human", "1"]])
+def test_without_the_agents_packages_its_extra_is_named(hatchway: Any, workspace: Path, rest: list[str]) -> None:
+    (workspace / "away").mkdir()
+    gone = "raise ModuleNotFoundError('gone', name='prompt_toolkit')"
+    (workspace / "away" / "prompt_toolkit.py").write_text(gone, encoding="utf-8")
+    ran = hatchway("run", *rest, PYTHONPATH="away")
+    told = "Error: prompt_toolkit, which the agent needs, is not installed\npip install 'hatchway[agent]'\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "", told)

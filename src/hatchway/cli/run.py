@@ -6,6 +6,8 @@ import asyncio
 import os
 import stat
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -55,22 +57,32 @@ def run(ctx: click.Context, task: tuple[str, ...], as_json: bool, **given: Any) 
     if not prompt and not goes_on and not _at_terminal():
         raise click.UsageError("there is no terminal and no task: hatchway run TASK")
     if prompt or (goes_on and (as_json or not _at_terminal())):
-        from hatchway.cli.answering import answer, once
+        with _extra_needed():
+            from hatchway.cli.answering import answer, once
 
         ctx.exit(asyncio.run(answer(once(prompt), options, as_json=as_json)))
     if as_json:
         raise click.UsageError("--json needs a task: hatchway run --json TASK")
     if os.environ.get("TERM", "dumb") == "dumb":
-        from hatchway.cli.answering import answer, typed
+        with _extra_needed():
+            from hatchway.cli.answering import answer, typed
 
         ctx.exit(asyncio.run(answer(typed(), options, is_talk=True)))
-    try:
+    with _extra_needed():
         from hatchway.cli.tui.entry import converse
+
+    ctx.exit(converse(options))
+
+
+@contextmanager
+def _extra_needed() -> Generator[None]:
+    """Whatever of the agent's packages cannot be imported: say which extra has them."""
+    try:
+        yield
     except ImportError as e:
         from hatchway.core.errors import MissingExtra
 
-        raise MissingExtra(f"{e.name}, which the prompt is made of,", "agent") from e
-    ctx.exit(converse(options))
+        raise MissingExtra(f"{e.name}, which the agent needs,", "agent") from e
 
 
 def _at_terminal() -> bool:
