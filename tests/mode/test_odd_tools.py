@@ -74,8 +74,13 @@ async def test_whatever_a_tool_raises_is_told_at_the_call(sandbox: str, error: B
 async def test_what_ends_coroutines_and_loops_is_told_too_when_a_thread_raised_it(
     sandbox: str, error: BaseException
 ) -> None:
-    message = f"RuntimeError: {type(error).__name__}: x\n"
+    message = f"{type(error).__name__}: x\n"
     assert await told(sandbox, ALONE.format(call="plain()"), error) == message
+
+
+async def test_what_a_coroutine_cannot_raise_is_told_by_its_own_name(sandbox: str) -> None:
+    assert await told(sandbox, ALONE.format(call="await awaited()"), StopIteration("x")) == "StopIteration: x\n"
+    assert await told(sandbox, BESIDE_OTHERS.format(call="awaited()"), StopIteration()) == "StopIteration\n"
 
 
 async def test_of_many_errors_in_a_group_the_first_are_told(sandbox: str) -> None:

@@ -233,8 +233,9 @@ async def test_a_result_that_cannot_cross_is_an_error_at_the_call(sandbox: str) 
 
     code = "try:\n    odd()\nexcept RuntimeError as e:\n    text = str(e)\ntext"
     text = (await run(sandbox, code, odd)).output
-    assert "the tool odd returned something that cannot cross the wall" in text
-    assert "['bad'][0]" in text
+    assert "what the tool odd returned cannot be given to the code: result" in text
+    assert "['bad'][0] is object, which cannot cross the wall: " in text
+    assert text.count("cannot cross the wall") == 1
 
 
 async def test_a_context_reaches_the_tool(sandbox: str) -> None:
@@ -256,6 +257,12 @@ async def test_a_name_close_to_a_tool_is_hinted(sandbox: str) -> None:
         await run(sandbox, "ad(1)", add)
     assert failed.value.hint == "did you mean the tool add?"
     assert "name 'ad' is not defined" in str(failed.value)
+
+
+async def test_a_call_of_an_unknown_name_names_close_tools_inside_the_code() -> None:
+    code = "try:\n    ad(1)\nexcept NameError as e:\n    text = str(e)\ntext"
+    assert (await run("monty", code, add)).output == "name 'ad' is not defined; did you mean add?"
+    assert (await run("monty", code.replace("ad(", "zzz("), add)).output == "name 'zzz' is not defined"
 
 
 async def test_a_raw_tool_with_a_schema(sandbox: str) -> None:

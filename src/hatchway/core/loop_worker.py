@@ -17,6 +17,10 @@ LEAST_PATIENCE, MOST_PATIENCE = 16, 1024
 """Jobs that are not stood by for after one that took longer, doubled each time until one is quick again."""
 
 
+class StandIn(RuntimeError):
+    """Stands for its cause, an error that as itself would end more than the job it was raised in."""
+
+
 class LoopWorker:
     """A daemon thread with one job at a time. Not for two callers at once.
 
@@ -63,8 +67,8 @@ class LoopWorker:
         value, error, self._value, self._error = self._value, self._error, None, None
         if error is None:
             return value
-        if isinstance(error, StopIteration | GeneratorExit | KeyboardInterrupt):  # as itself it would end more than it
-            raise RuntimeError(f"{type(error).__name__}: {error}")
+        if isinstance(error, StopIteration | GeneratorExit | KeyboardInterrupt):
+            raise StandIn(f"{type(error).__name__}: {error}") from error
         raise error
 
     def dismiss(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hatchway.core.calls import FunctionCall, no_such_call
 from hatchway.core.decisions import ApproveCallback, Decision, NotRun, Ran, Settlement
 from hatchway.core.errors import ApprovalRequired, InvalidSetting, RunTaken
-from hatchway.core.events import AgentEvent
+from hatchway.core.events import Emit
 from hatchway.core.limits import Limits
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox, CodeSession
@@ -51,7 +51,7 @@ class Engine:
         offer: Offer,
         *,
         approve: ApproveCallback | None,
-        emit: Callable[[AgentEvent], None],
+        emit: Emit,
         place: str | PathLike[str] | Journal | None,
         approval_seconds: float | None,
         threads: ToolThreads,

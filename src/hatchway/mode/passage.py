@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from hatchway.core.calls import CallContext, FunctionCall, function_call
 from hatchway.core.decisions import AskFirst, Edit
 from hatchway.core.errors import ToolDenied, ToolError, described
+from hatchway.core.loop_worker import StandIn
 from hatchway.core.values import to_wire
 from hatchway.gate.approval import Verdict, verdict
 from hatchway.gate.rules import Rule
@@ -21,6 +22,10 @@ from hatchway.mode.overrun import Overrun
 from hatchway.mode.threads import ToolThreads
 from hatchway.tools.functions import Tool
 from hatchway.tools.parameters import REQUIRED
+
+
+_IN_COROUTINE = "coroutine raised StopIteration"
+"""What Python makes of one that leaves an `async def`; the tool's own is its cause."""
 
 
 class Admitted(NamedTuple):
@@ -124,7 +129,7 @@ class Passage:
         deadline = None
         try:
             if tool.timeout is None:
-                return await (tool.func(**arguments) if tool.is_async else self._in_thread(tool, arguments))
+                return await self._invoke(tool, arguments)
             async with asyncio.timeout(tool.timeout) as deadline:
                 return await self._invoke(tool, arguments)
         except asyncio.CancelledError:
@@ -173,5 +178,6 @@ def _context(admitted: Admitted, run_id: str, is_approved: bool) -> CallContext:
 
 
 def _tool_failed(error: BaseException) -> ToolError:
-    shown = described(error)
+    is_stand_in = isinstance(error, StandIn) or error.args == (_IN_COROUTINE,)
+    shown = described(error.__cause__ if is_stand_in and error.__cause__ is not None else error)
     return ToolError(f"{shown['type']}: {shown['message']}" if shown["message"] else shown["type"])

@@ -13,6 +13,7 @@ from hatchway.core.events import (
     CodeExecutionDisplay,
     CodeExecutionOutput,
     CodeExecutionOutputChunk,
+    Emit,
     RunFailed,
     RunPaused,
     RunStarted,
@@ -27,7 +28,7 @@ from hatchway.mode.grants import Grants
 from hatchway.mode.hints import what_to_change
 from hatchway.mode.passage import Passage
 from hatchway.mode.pull import Paused, PullLoop
-from hatchway.mode.serve import Ask, CallServer, Emit
+from hatchway.mode.serve import Ask, CallServer
 from hatchway.trace.otel import action_span
 
 Fit = Callable[[str], tuple[Sequence[FunctionSignature], str | None]]

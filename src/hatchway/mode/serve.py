@@ -11,7 +11,7 @@ from typing import Any, Literal, assert_never
 from hatchway.core.calls import CallRecord, CallState, FunctionCall
 from hatchway.core.decisions import Allow, AskFirst, Decision, Deny, Edit, NotRun, Ran, Settlement
 from hatchway.core.errors import CheckpointRefused, ToolDenied, ToolError, ValueNotPortable
-from hatchway.core.events import AgentEvent, CallDecided, CallFailed, CallStarted, ToolOutput
+from hatchway.core.events import CallDecided, CallFailed, CallStarted, Emit, ToolOutput
 from hatchway.core.output import MOST_ERROR_CHARACTERS, shortened
 from hatchway.core.sandbox import CodeExecution
 from hatchway.core.values import copied
@@ -21,8 +21,6 @@ from hatchway.mode.grants import Grants
 from hatchway.mode.passage import Admitted, Passage
 from hatchway.trace.otel import call_span, is_traced, refused_span
 
-Emit = Callable[[AgentEvent], None]
-"""Takes each event as it happens."""
 Ask = Callable[[FunctionCall], Awaitable[Decision | None]]
 """Gets a decision about a call; None leaves it open, and the run pauses."""
 ALLOWED = Allow()
@@ -208,7 +206,7 @@ class CallServer:
                 self._book.done(call, value, seconds)  # before: answers are written down in the order they are given
             await self.execution.provide_result(value, call_id=call.call_id)
         except ValueNotPortable as e:
-            error = ToolError(f"the tool {call.function_name} returned something that cannot cross the wall: {e}")
+            error = ToolError(f"what the tool {call.function_name} returned cannot be given to the code: {e}")
             return await self._refuse(call, error, seconds=seconds)
         name, call_id = call.function_name, call.call_id
         self._record(call, "done", value, "", seconds)

@@ -49,10 +49,10 @@ class Offer:
     def unknown(self, name: str) -> pm.ExternalSettledResult:
         """The error a call of this name raises inside the code."""
         space, _, member = name.rpartition(".")
-        if not space:
-            return {"exc_type": "NameError", "message": f"name {name!r} is not defined"}
         close = get_close_matches(name, self.styles, n=3)
         meant = f"; did you mean {' or '.join(close)}?" if close else ""
+        if not space:
+            return {"exc_type": "NameError", "message": f"name {name!r} is not defined{meant}"}
         return {"exc_type": "AttributeError", "message": f"{space} has no tool {member!r}{meant}"}
 
     def _member(self, space: UUID, name: str) -> str:
