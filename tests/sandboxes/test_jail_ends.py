@@ -253,6 +253,35 @@ def test_nothing_survives_a_host_that_is_killed(tier: str) -> None:
     assert not _cgroups(host.pid), groups
 
 
+NEVER_CLOSED = """
+import asyncio, gc
+from hatchway.sandboxes.jail import JailSandbox
+async def main(seconds):
+    jail = JailSandbox()
+    async def run():
+        await (await jail.execute("1")).next()
+    async def at_last():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(seconds)
+            await run()
+    await run()
+    await run()
+    ending = asyncio.create_task(at_last())
+    await asyncio.sleep(0)
+for n in range(12):
+    asyncio.run(main(n * 0.001))
+    gc.collect()
+"""
+
+
+def test_a_loop_that_ends_with_an_open_jail_is_not_told_of_tasks() -> None:
+    """Spares were made by a timer of the loop: also while it ended, when nobody waits for new tasks any more."""
+    ended = subprocess.run([sys.executable, "-c", NEVER_CLOSED], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 KILLED_EARLY = """
 import asyncio, os, signal
 from hatchway.sandboxes.jail import JailSandbox

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
 
 from hatchway.core.errors import HatchwayError, SandboxCrashed
 from hatchway.sandboxes.jail.jailed_process import JailedProcess, TierMaker
@@ -31,6 +33,7 @@ class Pool:
         self._starting = asyncio.Lock()
         self._spares: deque[JailedProcess] = deque()
         self._making: set[asyncio.Task[None]] = set()
+        self._refilling: set[asyncio.Task[None]] = set()
         self._quota: Quota | None = None
 
     async def take(self, quota: Quota) -> JailedProcess:
@@ -47,17 +50,15 @@ class Pool:
             process = self._spare(quota) or await self._made(quota)
         except OSError as e:
             raise no_process(e) from e
-        if self._spares:
-            asyncio.get_running_loop().call_later(len(self._spares) * BREATH_SECONDS, self._refill, quota)
-        else:
-            self._refill(quota)
+        self._refill_soon(quota)
         return process
 
     async def close(self) -> None:
         """Kill every process; nothing is left when this returns. Legal twice."""
         self._quota = None  # no spare is made while others are ended
-        making, self._making = self._making, set()
-        for task in making:
+        under_way = self._making | self._refilling
+        self._making, self._refilling = set(), set()
+        for task in under_way:
             if not task.get_loop().is_closed():  # with its loop the task ended too
                 task.cancel()
         self._spares.clear()
@@ -90,13 +91,23 @@ class Pool:
             process.kill()
         return None
 
+    def _refill_soon(self, quota: Quota) -> None:
+        if (taker := asyncio.current_task()) is not None and taker.cancelling():
+            return  # perhaps the loop ends: it waits for the tasks it has cancelled, and for no later ones
+        if self._spares:
+            _kept(self._refilled(quota, len(self._spares) * BREATH_SECONDS), self._refilling)
+        else:
+            self._refill(quota)
+
+    async def _refilled(self, quota: Quota, seconds: float) -> None:
+        await asyncio.sleep(seconds)  # no timer of the loop: it would make tasks while the loop ends
+        self._refill(quota)
+
     def _refill(self, quota: Quota) -> None:
         if quota != self._quota or not self._maker.is_alive:
             return
         for _ in range(self._size - len(self._spares) - len(self._making)):
-            task = asyncio.create_task(self._add_spare(quota))
-            self._making.add(task)
-            task.add_done_callback(self._making.discard)
+            _kept(self._add_spare(quota), self._making)
 
     async def _add_spare(self, quota: Quota) -> None:
         with suppress(HatchwayError, OSError):  # the next action that needs a process tells what is wrong
@@ -105,3 +116,9 @@ class Pool:
                 self._spares.append(process)
             else:
                 process.kill()
+
+
+def _kept(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+    task = asyncio.create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
