@@ -344,6 +344,17 @@ async def test_a_worker_that_dies_is_the_codes_end_and_not_the_sandboxs(sandbox:
     assert await output(sandbox, "40 + 2") == 42
 
 
+async def test_a_defect_of_the_interpreter_is_told_as_one(sandbox: MontySandbox) -> None:
+    """Such code dies each time: to run it again would not help."""
+    died = await failure(sandbox, CodeRuntimeError, "class A: pass\n[A, A()]")
+    assert died.message.startswith("the interpreter died: monty worker crashed: child panicked")
+    assert died.hint == (
+        "a defect of the interpreter: write it in another way, the same code dies again; "
+        "what it printed last may be missing"
+    )
+    assert await output(sandbox, "40 + 2") == 42
+
+
 async def test_answers_after_the_end(sandbox: MontySandbox) -> None:
     code = "import asyncio\ntry:\n    await asyncio.gather(fetch(1), fetch(2))\nexcept ValueError:\n    pass\n'over'"
     async with started(sandbox, code, [FETCH]) as execution:

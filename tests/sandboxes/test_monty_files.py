@@ -57,6 +57,30 @@ async def test_granted_files_can_be_read(sandbox: MontySandbox) -> None:
     ]  # fmt: skip
 
 
+async def test_folders_above_a_grant_show_it(host: Path) -> None:
+    code = """
+        import os
+        from pathlib import Path
+        [sorted(os.listdir("input")), sorted(str(p) for p in Path("/input").iterdir()), sorted(os.walk("input")),
+         sorted(str(p) for p in Path("input").rglob("*.csv")), Path("input").is_dir(), sorted(os.listdir("/input/all"))]
+    """
+    walked = [
+        ("input", ["all"], ["notes.txt"]),
+        ("input/all", ["deep"], ["rows.csv"]),
+        ("input/all/deep", [], ["raw.bin"]),
+    ]
+    grants = [(host / "data", "all"), (host / "notes.txt", "notes.txt")]
+    async with MontySandbox(file_mounts=grants) as sandbox:
+        assert (await run(sandbox, code)).output == [
+            ["all", "notes.txt"], ["/input/all", "/input/notes.txt"], walked, ["input/all/rows.csv"], True,
+            ["deep", "rows.csv"],
+        ]  # fmt: skip
+        for path in ("input/all/up", "input/all/relative", "input/all/up/data", "/input/all/../../data"):
+            assert (await run(sandbox, f"import os\n[os.path.exists({path!r}), *os.walk({path!r})]")).output == [False]
+    async with MontySandbox(file_mounts=grants[:1]) as sandbox:
+        assert (await run(sandbox, "import os\nos.listdir('input')")).output == ["all"]
+
+
 async def test_nothing_can_be_written(sandbox: MontySandbox, host: Path) -> None:
     before = sorted(str(p) for p in host.rglob("*"))
     for code in (

@@ -22,6 +22,8 @@ from hatchway.core.limits import Limits
 from hatchway.core.output import shortened
 
 SUBSET = "this sandbox runs a subset of Python: write it in another way"
+DEFECT = """\
+a defect of the interpreter: write it in another way, the same code dies again; what it printed last may be missing"""
 _SOURCE = re.compile(r'^  File "(?:<python-input-(\d+)>|action)"', re.MULTILINE)
 _UNSUPPORTED = "The monty syntax parser does not yet support "
 _NO_CALLBACK = "cannot suspend in this synchronous context"
@@ -61,6 +63,8 @@ def ended_in(error: BaseException, limits: Limits, *, feed: int, has_run: bool) 
     match error:
         case pm.MontyCrashedError(timed_out=True):
             return timeout(limits)
+        case pm.MontyCrashedError() if "panicked" in str(error):
+            return CodeRuntimeError(f"the interpreter died: {error}", hint=DEFECT)
         case pm.MontyCrashedError():
             return CodeRuntimeError(f"the interpreter died: {error}", hint="run the action again, or let it do less")
         case pm.MontySyntaxError():

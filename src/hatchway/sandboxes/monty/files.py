@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
 import pydantic_monty as pm
@@ -63,14 +64,46 @@ class Files:
         directories = [m for m in self._mounts if Path(m.host_path).is_dir()]
         files = [m for m in self._mounts if not Path(m.host_path).is_dir()]
         mounts = [pm.MountDir(host_path=m.host_path, virtual_path=m.mount_path, mode="read-only") for m in directories]
-        return {"mount": mounts, "os": _ReadOnly(files), "cwd": "/"}
+        return {"mount": mounts, "os": _ReadOnly(files, directories), "cwd": "/"}
 
 
 class _ReadOnly(pm.OSAccess):
-    """The granted files as a tree; each is read from the host when the code reads it."""
+    """The granted files as a tree; each is read from the host when the code reads it.
 
-    def __init__(self, mounts: Sequence[FileMount]) -> None:
-        super().__init__([pm.CallbackFile(m.mount_path, read=_reader(m), write=_refuse) for m in mounts])
+    The directories stand in it too: Monty's mounts show what is in them, and not that they lie in `/input`. What is in
+    them is asked here only by a walk that begins above them.
+    """
+
+    def __init__(self, files: Sequence[FileMount], directories: Sequence[FileMount]) -> None:
+        super().__init__([pm.CallbackFile(m.mount_path, read=_reader(m), write=_refuse) for m in files])
+        self._directories = tuple(directories)
+        for m in directories:
+            super().path_mkdir(PurePosixPath(m.mount_path), parents=True, exist_ok=True)
+
+    def path_iterdir(self, path: Any) -> list[PurePosixPath]:
+        host = self._on_host(path)
+        if host is None:
+            return super().path_iterdir(path)
+        return [path / each.name for each in os.scandir(host) if not each.is_symlink()]  # as the mount shows it
+
+    def path_is_dir(self, path: Any) -> bool:
+        host = self._on_host(path)
+        return super().path_is_dir(path) if host is None else host.is_dir() and not host.is_symlink()
+
+    def path_is_file(self, path: Any) -> bool:
+        host = self._on_host(path)
+        return super().path_is_file(path) if host is None else host.is_file() and not host.is_symlink()
+
+    def path_exists(self, path: Any) -> bool:
+        return self.path_is_dir(path) or self.path_is_file(path)
+
+    def _on_host(self, path: PurePosixPath) -> Path | None:
+        """Where something in a granted directory lies; None for all else, and for what only a link leads to."""
+        for m in self._directories:
+            if path.is_relative_to(m.mount_path) and ".." not in path.parts:
+                host = Path(m.host_path, path.relative_to(m.mount_path))
+                return host if host.parent.resolve() / host.name == host else None
+        return None
 
     def path_open(self, path: Any, mode: str) -> Any:
         if set(mode) & set("wax+"):
