@@ -8,8 +8,9 @@ from operator import is_
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from hatchway.core.constraints import CodeConstraints
 from hatchway.core.errors import InvalidSetting
-from hatchway.core.sandbox import CodeConstraints, CodeSandbox
+from hatchway.core.sandbox import CodeSandbox
 from hatchway.gate.rules import Rule
 from hatchway.mode.passage import Passage
 from hatchway.mode.prompt import build_code_mode_prompt, discovery_note

@@ -23,7 +23,6 @@ from hatchway.mode.threads import ToolThreads
 from hatchway.tools.functions import Tool
 from hatchway.tools.parameters import REQUIRED
 
-
 _IN_COROUTINE = "coroutine raised StopIteration"
 """What Python makes of one that leaves an `async def`; the tool's own is its cause."""
 

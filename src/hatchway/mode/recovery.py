@@ -10,10 +10,14 @@ from hatchway.core.calls import no_such_call
 from hatchway.core.decisions import Allow, Deny, Edit, NotRun, Ran, Settlement
 from hatchway.core.errors import ApprovalRequired, CheckpointRefused, InDoubt, InvalidSetting, ToolError
 from hatchway.core.recording import RecordedAnswer, RecordedCall, Recording, told_error
+from hatchway.core.signing import key_id, load_key
 from hatchway.journal.entries import RunHead
 from hatchway.journal.history import History, JournaledCall
 from hatchway.mode.passage import Passage
 from hatchway.mode.serve import Held
+
+MOST_ACTIONS = 100_000
+"""Of one session."""
 
 
 def recording_of(head: RunHead, history: History, seed: bytes) -> Recording:
@@ -40,6 +44,18 @@ def recording_of(head: RunHead, history: History, seed: bytes) -> Recording:
         printed=history.printed,
         ran=max((float(call.trail.get("ran", 0.0)) for call in calls), default=0.0),
     )
+
+
+def check_key(head: RunHead) -> None:
+    """What was drawn from a key can be drawn again from that key alone.
+
+    Raises:
+        CheckpointRefused: The run was started with another one.
+    """
+    if head.key_id != key_id(load_key()):
+        raise CheckpointRefused(
+            "the run was started with another key", hint="point HATCHWAY_KEY_FILE to the key it was started with"
+        )
 
 
 def _recorded(call: JournaledCall) -> RecordedCall:

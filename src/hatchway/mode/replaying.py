@@ -14,11 +14,11 @@ from hatchway.core.errors import CheckpointRefused, CodeExecutionError, Hatchway
 from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeExecution, CodeSandbox, CodeSession
-from hatchway.core.signing import key_id, load_key, run_seed
+from hatchway.core.signing import run_seed
 from hatchway.core.values import as_python
 from hatchway.journal.entries import RunRow
 from hatchway.journal.store import Journal
-from hatchway.mode.recovery import recording_of
+from hatchway.mode.recovery import MOST_ACTIONS, check_key, recording_of
 from hatchway.sandboxes.replay import shown
 
 End = ExecutionResult | CodeExecutionError | tuple[FunctionCall, ...]
@@ -75,10 +75,7 @@ async def replay_run(journal: Journal, run: RunRow, sandbox: CodeSandbox) -> Rep
 
 
 def _recording(journal: Journal, run: RunRow) -> Recording:
-    if run.head.key_id != key_id(load_key()):
-        raise CheckpointRefused(
-            "the run was started with another key", hint="point HATCHWAY_KEY_FILE to the key it was started with"
-        )
+    check_key(run.head)
     seed = run_seed(run.session_id or run.run_id)
     return replace(recording_of(run.head, journal.history(run.run_id), seed), printed={})
 
@@ -89,7 +86,7 @@ async def _where(journal: Journal, run: RunRow, sandbox: CodeSandbox) -> AsyncGe
     if not run.session_id:
         yield sandbox
         return
-    rows = await asyncio.to_thread(partial(journal.runs, session_id=run.session_id, limit=100_000))
+    rows = await asyncio.to_thread(partial(journal.runs, session_id=run.session_id, limit=MOST_ACTIONS))
     earlier = [await asyncio.to_thread(_recording, journal, row) for row in rows if row.place < run.place]
     async with sandbox.replay_session(earlier, limits=run.head.limits) as session:
         if session is None:

@@ -15,7 +15,7 @@ from hatchway.core.limits import Limits
 from hatchway.core.recording import Recording
 from hatchway.core.results import ExecutionResult
 from hatchway.core.sandbox import CodeSandbox, CodeSession
-from hatchway.core.signing import key_id, load_key, run_seed
+from hatchway.core.signing import run_seed
 from hatchway.gate.rules import Rule
 from hatchway.journal.book import RunBook
 from hatchway.journal.entries import RunRow
@@ -24,14 +24,11 @@ from hatchway.journal.store import Journal
 from hatchway.mode.durable import DurableRun
 from hatchway.mode.grants import Grants, keep_rule, stored_rules
 from hatchway.mode.pull import Paused
-from hatchway.mode.recovery import recording_of, settled
+from hatchway.mode.recovery import MOST_ACTIONS, check_key, recording_of, settled
 from hatchway.mode.run import Run
 
 MOST_STANDING = 64
 """Paused runs that keep their process; of more, the oldest are run again when somebody decides."""
-
-MOST_ACTIONS = 100_000
-"""Of one session."""
 
 MakeRun = Callable[..., DurableRun]
 """`make_run(where, limits, run_id=, session_id=, place=, grants=)`."""
@@ -141,10 +138,7 @@ class DurableRuns:
     async def _looked_at(
         self, book: RunBook, row: RunRow, given: Mapping[str, Settlement]
     ) -> tuple[History, dict[str, Settlement], bytes | None]:
-        if row.head.key_id != key_id(load_key()):
-            raise CheckpointRefused(
-                "the run was started with another key", hint="point HATCHWAY_KEY_FILE to the key it was started with"
-            )
+        check_key(row.head)
         history = await asyncio.to_thread(self.journal.history, row.run_id)
         try:
             settlements = settled(row.run_id, history, given)
