@@ -10,14 +10,14 @@ from typing import Any, Generic, Literal, TypeVar, cast, get_origin, is_typeddic
 from pydantic import TypeAdapter, ValidationError
 
 from hatchway.core.calls import CallContext
-from hatchway.core.decisions import ApproveCallback
+from hatchway.core.decisions import Approval, ApproveCallback
 from hatchway.core.errors import InvalidTool, ToolError
 from hatchway.core.limits import Limits
 from hatchway.gate.rules import Rule
 from hatchway.hosted.code import Provider
 from hatchway.hosted.context import ToolContext, ToolResult, tool_context
 from hatchway.mode.vendor_code import VendorCode, VendorModel, VendorTurns
-from hatchway.tools.functions import Approval, Tool
+from hatchway.tools.functions import Tool
 
 ParamsT = TypeVar("ParamsT")
 ResultT = TypeVar("ResultT")

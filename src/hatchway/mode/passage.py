@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -154,10 +154,6 @@ class Passage:
         value: Any = await self._threads.run(self._overrun.watched(tool, function) if tool.sequential else function)
         is_awaitable = hasattr(value, "__await__")  # inspect's own look costs more than the call
         return await value if is_awaitable else value
-
-    async def off_loop(self, function: Callable[[], Any]) -> Any:
-        """Run a blocking function of the host in a thread."""
-        return await self._threads.run(function)
 
     def _no_such_tool(self, name: str) -> str:
         close = get_close_matches(name, self._tools, n=3, cutoff=0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hatchway.core.calls import no_such_call
@@ -165,8 +165,3 @@ def check_tools(head: RunHead, history: History, tools: Mapping[str, str]) -> No
                 f"the schema of the tool {name} changed since call {call.call.call_id} was made",
                 hint="resume it with the tool as it was",
             )
-
-
-def ended_actions(earlier: Sequence[tuple[RunHead, History]], seed: bytes) -> list[Recording]:
-    """The earlier actions of a session as recordings."""
-    return [recording_of(head, history, seed) for head, history in earlier]

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Self, get_args, overload
+from typing import Any, Self, get_args, overload
 
 from hatchway.core.calls import FunctionSignature
+from hatchway.core.decisions import Approval
 from hatchway.core.errors import InvalidTool
 from hatchway.tools.arguments import Arguments, SchemaArguments
 from hatchway.tools.function_arguments import FunctionArguments, result_schema
@@ -18,8 +19,6 @@ from hatchway.tools.schema import compile_schema
 from hatchway.tools.signatures import is_async, read_callable
 from hatchway.tools.stubs import Style, is_called_async, python_signature, render_stub
 
-Approval = Literal["allow", "ask", "deny"]
-"""What the gate does with a call when no rule decides it."""
 _AS_SEEN = "The type of the result is what was seen so far; the server does not say it."
 
 
