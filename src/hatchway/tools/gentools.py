@@ -93,7 +93,8 @@ def _function(name: str, code: str) -> Function:
             code, "<tool>", "exec", dont_inherit=True
         )  # what parses need not be a module: `await`, two parameters `a`
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
-        raise ToolError(f"the code cannot be saved: {e}") from None
+        told = f"{e.msg}, line {e.lineno}" if isinstance(e, SyntaxError) else e  # not a file it does not have
+        raise ToolError(f"the code cannot be saved: {told}") from None
     found = {node.name: node for node in body if isinstance(node, Function)}
     run = found.get("run") or found.get(name)
     if run is None:
