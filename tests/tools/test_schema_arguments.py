@@ -51,6 +51,15 @@ def test_schema_tools_take_more_only_when_they_say_so():
     assert refusal(closed, aa=1) == "search(): unknown parameter 'aa', did you mean 'ab'? It takes (ab: Any = ...)"
 
 
+def test_schema_tools_take_what_fits_a_pattern():
+    made = schema_tool(
+        {"properties": {"a": {}}, "patternProperties": {"^v": {"type": "integer"}}, "additionalProperties": False}
+    )
+    assert made.bind((), {"a": 1, "version": 2}) == {"a": 1, "version": 2}
+    assert refusal(made, version="2") == "search(): parameter 'version' must be an integer, got '2' (str)"
+    assert refusal(made, a=1, b=2) == ("search(): unknown parameter 'b'; it takes (a: Any = ..., **kwargs: Any)")
+
+
 def test_schema_tools_with_names_python_cannot_have():
     made = schema_tool({"properties": {"from": {"type": "string"}, "q": {"type": "string"}}, "required": ["from", "q"]})
     assert made.bind(("x",), {"from": "y"}) == {"q": "x", "from": "y"}

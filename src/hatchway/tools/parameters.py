@@ -70,7 +70,7 @@ def takes_more(schema: Mapping[str, Any]) -> bool:
     """
     body = _body(schema)
     if "additionalProperties" in body:
-        return body["additionalProperties"] is not False
+        return body["additionalProperties"] is not False or bool(body.get("patternProperties"))
     open_words = ("patternProperties", "anyOf", "oneOf", "allOf", "if", "dependentSchemas", "unevaluatedProperties")
     return "properties" not in body or any(word in body for word in open_words)
 
