@@ -63,7 +63,17 @@ def test_schema_tools_take_what_fits_a_pattern():
 def test_schema_tools_with_names_python_cannot_have():
     made = schema_tool({"properties": {"from": {"type": "string"}, "q": {"type": "string"}}, "required": ["from", "q"]})
     assert made.bind(("x",), {"from": "y"}) == {"q": "x", "from": "y"}
-    assert refusal(made, "x") == "search(): missing required parameter 'from'; it takes (q: str, **kwargs: Any)"
+    assert refusal(made, "x") == (
+        "search(): missing required parameter 'from'; it takes (q: str, **kwargs: Any)\n"
+        "'from' is given by ** only: search(**{'from': ...})"
+    )
+    assert refusal(made, "x", from_="y") == (
+        "search(): 2 problems\n"
+        "- unknown parameter 'from_', did you mean 'from'?\n"
+        "- missing required parameter 'from'\n"
+        "It takes (q: str, **kwargs: Any)\n"
+        "'from' is given by ** only: search(**{'from': ...})"
+    )
     assert refusal(made, "x", **{"from": "y", "to": 1}) == (
         "search(): unknown parameter 'to'; it takes (q: str, **kwargs: Any)"
     )

@@ -130,6 +130,16 @@ class SchemaArguments(Arguments):
             raise self.refuse(problems)
         return None
 
+    def refuse(self, problems: Sequence[Problem]) -> ToolError:
+        """The error that tells these problems, and how a name that is meant can be given where Python has none such."""
+        error = super().refuse(problems)
+        by_name = [each for each in problems if each.kind != "value" and len(each.path) == 1]
+        for each in self.by_key:
+            if any(problem.path == (each.name,) or problem.meant == each.name for problem in by_name):
+                error.hint = f"{each.name!r} is given by ** only: {self.tool}(**{{{each.name!r}: ...}})"
+                break
+        return error
+
     def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with every tuple and set as a list."""
         return {name: _plain(value) for name, value in arguments.items()}

@@ -26,6 +26,8 @@ class Problem:
     """Whether something wrong is there, something needed is not, or something is there that nobody asked for."""
     path: tuple[Any, ...] = ()
     """Keys and indices that lead to the value."""
+    meant: str = ""
+    """The name that an unknown one probably stands for."""
 
 
 def mismatch(wants: str, value: Any) -> Problem:
@@ -43,7 +45,7 @@ def unknown(name: Any, known: Iterable[str], given: Container[Any] = ()) -> Prob
     absent = [each for each in known if each not in given]
     meant = difflib.get_close_matches(str(name)[:200], absent, n=1) or (absent if len(absent) == 1 else [])
     says = f"is not known{f', did you mean {meant[0]!r}?' if meant else ''}"
-    return Problem(kind="unknown", says=says, path=(name,))
+    return Problem(kind="unknown", says=says, path=(name,), meant=meant[0] if meant else "")
 
 
 def below(key: Any, problems: Iterable[Problem]) -> list[Problem]:
