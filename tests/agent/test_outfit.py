@@ -79,6 +79,23 @@ async def test_servers_are_called_by_the_model_and_by_the_code(tmp_path: Path, w
     assert "pytools_" in (model.seen[0][-1].instructions or "")
 
 
+async def test_code_finds_tools_too_and_is_not_asked_about_it(tmp_path: Path, watch: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PYTOOLS_EMBEDDING_MODEL", "test")
+    code = "sorted(each['name'] for each in search_tools('a time')), list_categories(), describe('mine')"
+    model = ScriptedAgentModel([Reply(code=code), "done"])
+    settings: Any = {"ptc_servers": {"time": TIME}, "tool_search": "hybrid"}
+    async with Agent(model, working_dir=tmp_path, tools=[describe], **settings) as agent:
+        events = await watch(agent.stream("what is there?"))
+    assert [each.kind for each in watch.only(ApprovalRequest, events)] == ["code", "call"]
+    [told] = watch.only(CodeExecutionOutput, events)
+    assert told.text == "(['time.convert_time', 'time.get_current_time'], {'time': 2}, 'mine')"
+
+
+def describe(name: str) -> str:
+    """Somebody's own, which is asked about."""
+    return name
+
+
 async def test_servers_named_as_the_own_ones_take_their_place(tmp_path: Path) -> None:
     model = ScriptedAgentModel(["hi"])
     async with Agent(model, working_dir=tmp_path, mcp_servers={"filesystem": TIME, "pytools": TIME}) as agent:

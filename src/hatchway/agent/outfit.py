@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hatchway.agent.discovery_tools import discovery_tools
+from hatchway.agent.discovery_tools import discovery_tools, opened_finder
 from hatchway.agent.file_tools import file_tools
 from hatchway.agent.images import SavedImages
 from hatchway.agent.interpreter import Interpreter
@@ -24,6 +24,7 @@ from hatchway.agent.workspace_files import WorkspaceFiles
 from hatchway.core.errors import InvalidSetting
 from hatchway.core.limits import MIB, Limits
 from hatchway.core.sandbox import CodeSandbox
+from hatchway.gate.rules import Rule
 from hatchway.mode.mode import CodeMode
 from hatchway.mode.prompt import build_code_mode_prompt
 from hatchway.mode.threads import ToolThreads
@@ -31,7 +32,9 @@ from hatchway.sandboxes.registry import choose_auto, make_sandbox
 from hatchway.tools.apigen import write_sources
 from hatchway.tools.functions import Tool, as_tools
 from hatchway.tools.gentools import save_tool_tool
+from hatchway.tools.mcp.naming import as_namespace
 from hatchway.tools.mcp.notes import FOLDER as NOTES_FOLDER
+from hatchway.tools.search.discovery import Finder
 from hatchway.tools.stubs import render_stubs
 
 if TYPE_CHECKING:
@@ -114,9 +117,12 @@ class Outfit:
         if SAVE_TOOL not in own:
             own = {**own, SAVE_TOOL: save_tool_tool(self.working_dir)}
         hears = SavedImages(self.working_dir, self.images_dir, interpreter.heard).heard
+        finder = None if "pytools" in self.mcp_servers else opened_finder(self.tool_search, self.working_dir, closing)
+        finding = {} if finder is None else self._finding(finder, own)
         mode = CodeMode(
             sandbox,
-            tools=own.values(),
+            tools=[*own.values(), *finding.values()],
+            rules=[Rule("allow", name) for name in finding],
             approve=interpreter.approve,
             limits=self._limits(),
             journal=self.journal,
@@ -129,11 +135,11 @@ class Outfit:
         closing.push_async_callback(interpreter.close)
         threads = ToolThreads()
         closing.callback(threads.close)
-        found = {name: tool for name, tool in mode.tools.items() if name not in own}
+        found = {name: tool for name, tool in mode.tools.items() if name not in own and name not in finding}
         if self.ptc_servers:  # what is saved in gentools imports them from there
             spaces = {name.partition(".")[0] for name in found if "." in name}
             await asyncio.to_thread(write_sources, found.values(), spaces, self.working_dir)
-        tools = [*self._own_tools(found, closing), *await self._server_tools(closing)]
+        tools = [*self._own_tools(found, finder), *await self._server_tools(closing)]
         stubs = [render_stubs(own.values(), "declared"), *([MORE_TOOLS] if found else [])]
         about = build_code_mode_prompt(signatures=stubs, constraints=mode.sandbox.constraints)
         await interpreter.session()
@@ -194,13 +200,19 @@ class Outfit:
         said = {"env": dict(self.kernel_env), "packages": self.packages, "python": self.python}
         return {name: value for name, value in said.items() if value}
 
-    def _own_tools(self, found: Mapping[str, Tool], closing: AsyncExitStack) -> list[JsonTool]:
+    def _finding(self, finder: Finder, own: Mapping[str, Tool]) -> dict[str, Tool]:
+        """What code finds tools with; what somebody calls by such a name himself goes first."""
+        taken = {*own, *map(as_namespace, self.ptc_servers)}
+        return {each.name: each for each in finder.tools() if each.name not in taken}
+
+    def _own_tools(self, found: Mapping[str, Tool], finder: Finder | None) -> list[JsonTool]:
         """Files and discovery, unless a server of that name takes their place."""
         tools: list[JsonTool] = []
         if "filesystem" not in self.mcp_servers:
             tools += file_tools(self.working_dir)
-        if "pytools" not in self.mcp_servers:
-            tools += discovery_tools(self.tool_search, found, self.working_dir, closing)
+        if finder is not None:
+            finder.offer(found)
+            tools += discovery_tools(finder)
         return tools
 
     async def _server_tools(self, closing: AsyncExitStack) -> list[JsonTool]:
