@@ -23,6 +23,7 @@ TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-ti
 ODD = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "tools" / "mcp" / "odd_server.py")]}
 NODE = Path(__file__).parents[2] / ".node" / "node_modules"
 ALLOWED = (Rule("allow", "*"),)
+AWAY = {"command": "no-such-program", "optional": True}
 
 
 def python_server(name: str, *args: str) -> dict[str, Any]:
@@ -245,3 +246,12 @@ async def test_a_mode_that_does_not_open_leaves_no_server_behind(tmp_path: Path)
         async with CodeMode("monty", mcp_servers=entries):
             pass
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+async def test_code_that_calls_a_server_that_is_away_is_told_so() -> None:
+    async with CodeMode("monty", mcp_servers={"wiki-search": AWAY}) as mode:
+        with pytest.raises(CodeRuntimeError) as failed:
+            await mode.run("wiki_search.find()")
+    assert failed.value.hint == (
+        "the MCP server wiki_search cannot be had at the moment: do without it, or try again later"
+    )

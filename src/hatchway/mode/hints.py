@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 MOST_READ = 2_000
@@ -14,16 +14,20 @@ _NO_NETWORK = re.compile(r"gaierror|URLError|Name or service not known|name reso
 """How a connection that the sandbox does not let out fails, in the last line."""
 
 
-def what_to_change(message: str, names: Sequence[str], *, has_network: bool) -> str:
+def what_to_change(message: str, names: Sequence[str], *, has_network: bool, away: Collection[str] = ()) -> str:
     """A hint, or nothing.
 
     Args:
         message: The traceback.
         names: Of the tools the code may call.
         has_network: Whether the code may connect anywhere.
+        away: MCP servers that cannot be had, by their names in the code.
     """
     end = message[-MOST_READ:]
     unknown = _UNDEFINED.findall(end)
+    if unknown and (name := "".join(unknown[-1])) in away:
+        # why is for the host's log: a server's last words may hold what is not for the code
+        return f"the MCP server {name} cannot be had at the moment: do without it, or try again later"
     close = get_close_matches("".join(unknown[-1]), names, n=3) if unknown else list[str]()
     if close:
         return f"did you mean the tool {' or '.join(close)}?"

@@ -96,6 +96,7 @@ class Offer:
             "signatures": self._signatures,
             "stubs": self._stubs if self._type_check else None,
             "fit": self._fit,
+            "away": () if self._servers is None else self._servers.away(),
         }
 
     def prompt(self, constraints: CodeConstraints) -> str:

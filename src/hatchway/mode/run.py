@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -49,6 +49,8 @@ class Run:
     """The tools' stubs when code is to be type-checked first."""
     fit: Fit | None = None
     """Takes both from the code, where that says how it calls the tools."""
+    away: Collection[str] = ()
+    """MCP servers that cannot be had, by their names in the code."""
     limits: Limits
     ask: Ask
     emit: Emit
@@ -154,7 +156,8 @@ class Run:
     def _add_hint(self, error: BaseException) -> None:
         if isinstance(error, CodeExecutionError) and not error.hint:
             names = [signature.name for signature in self.signatures]
-            error.hint = what_to_change(error.message, names, has_network=self.sandbox.constraints.network)
+            has_network = self.sandbox.constraints.network
+            error.hint = what_to_change(error.message, names, has_network=has_network, away=self.away)
 
     def _output(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         self.emit(CodeExecutionOutputChunk(text, stream=stream, run_id=self.run_id))

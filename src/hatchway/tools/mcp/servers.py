@@ -78,6 +78,10 @@ class McpServers:
         """Whether a server was never listed, or said that its tools are others now."""
         return any(name not in self._listings or name in self._stale for name in self._wanted())
 
+    def away(self) -> tuple[str, ...]:
+        """Servers that cannot be had and of which no tools are known, by their names in the code."""
+        return tuple(self.spaces[name] for name in self.problems if name not in self._listings)
+
     def waiting(self) -> list[str]:
         """The servers that have not listed their tools yet."""
         return [name for name in self._wanted() if name not in self._listings]
