@@ -298,6 +298,30 @@ def test_a_killed_terminal_loses_nothing_and_asks_again(at_tmux: Callable[..., A
     terminal.wait_for("exit 0")
 
 
+def test_what_is_sent_before_the_old_conversation_is_there_is_sent_behind_it(
+    at_tmux: Callable[..., Any], workspace: Path
+) -> None:
+    (workspace / "notes.txt").write_text("secret-free", encoding="utf-8")
+    terminal = at_tmux()
+    say(terminal, "read @notes.txt")
+    terminal.wait_for("That is all.")
+    say(terminal, "q")
+    terminal.wait_for("exit 0")
+
+    terminal = at_tmux("-c")
+    terminal.type("early", "Enter")
+    screen = terminal.wait_for("you early")
+    assert "goes on after 1 turn\n\nyou read @notes.txt\n" in screen
+    assert "secret-free" not in screen  # the file that came along is not what was typed
+    terminal.wait_for("That is all.", 2)
+    say(terminal, "q")
+    terminal.wait_for("exit 0")
+
+    terminal = at_tmux("-c")
+    terminal.type("q", "Enter")  # left while it was loaded: nothing is gone on with
+    assert "goes on after" not in terminal.wait_for("exit 0")
+
+
 def test_long_output_is_folded_and_all_is_recorded_without_colours(
     at_tmux: Callable[..., Any], workspace: Path
 ) -> None:

@@ -42,7 +42,9 @@ async def talk(screen: Screen, status: Status, setup: Setup, draft: Draft) -> bo
     name = setup.choice.model
     if name is None:
         status.doing, idle_hint, status.idle_hint = "", status.idle_hint, ""
-        draft = await _put_aside(screen, draft)
+        await _put_aside(screen, draft)
+        if _has_left(draft):
+            return False
         choice = await first_run(screen, setup.choice.why)
         if choice != "human":
             return choice == "demo"
@@ -59,13 +61,17 @@ async def talk(screen: Screen, status: Status, setup: Setup, draft: Draft) -> bo
     return False
 
 
-async def _put_aside(screen: Screen, draft: Draft) -> Draft:
-    """Close the prompt; what was typed stands there again when it is opened."""
-    text = screen.buffer.text
+async def _put_aside(screen: Screen, draft: Draft) -> None:
+    """Close the prompt; what was typed, or sent before anybody took it, stands there again when it is opened."""
+    text = (draft.result() or "") if draft.done() else screen.buffer.text
     draft.cancel()
     await asyncio.gather(draft, return_exceptions=True)
     screen.buffer.text = text
-    return draft
+
+
+def _has_left(draft: Draft) -> bool:
+    """Whether the person left while the agent was loaded."""
+    return draft.done() and not draft.cancelled() and draft.result() is None
 
 
 class _Talk:
@@ -98,7 +104,7 @@ class _Talk:
         """Prompts and turns, to the end."""
         for warning in self._setup.warnings:
             self._view.note(warning)
-        if self._agent.messages:
+        if self._agent.messages and not _has_left(draft):
             draft = await self._go_on(draft)
         elif self._is_human:
             self._view.note(HUMAN_HELLO)
@@ -110,15 +116,17 @@ class _Talk:
             self._screen.print(f"{GO_ON}\n")
 
     async def _go_on(self, draft: Draft) -> Draft:
-        """Show where the conversation stood, and go on with a turn that was broken off."""
+        """Show where the conversation stood, and go on with a turn that was broken off; then what was sent meanwhile."""
         from hatchway.cli.tui.earlier import last_exchange, prompts
 
-        await _put_aside(self._screen, draft)
+        is_sent = draft.done()
+        if not is_sent:
+            await _put_aside(self._screen, draft)
         for prompt in prompts(self._agent.messages):
             self._screen.buffer.history.append_string(prompt)
         self._view.add(last_exchange(self._agent.messages))
         await self._follow(self._agent.resume())
-        return asyncio.ensure_future(self._screen.compose())
+        return draft if is_sent else asyncio.ensure_future(self._screen.compose())
 
     async def _take(self, text: str) -> None:
         try:

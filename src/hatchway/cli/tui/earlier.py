@@ -9,7 +9,7 @@ from hatchway.trace.blocks import Block, Line, Part, Prose
 from hatchway.trace.text import cut, neutral
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.messages import ModelMessage, UserPromptPart
 
 SHOWN_CHARACTERS = 4_000
 
@@ -24,8 +24,7 @@ def last_exchange(messages: Sequence[ModelMessage]) -> list[Block]:
         for part in message.parts:
             if isinstance(part, UserPromptPart):
                 turns += 1
-                said = part.content if isinstance(part.content, str) else " ".join(_texts(part.content))
-                blocks = [Prose(text=cut(neutral(said), SHOWN_CHARACTERS), who="you")]
+                blocks = [Prose(text=cut(neutral(_typed(part)), SHOWN_CHARACTERS), who="you")]
             elif isinstance(part, TextPart) and part.content.strip():
                 blocks.append(Prose(text=cut(neutral(part.content), SHOWN_CHARACTERS)))
     earlier = f"goes on after {turns} turns" if turns != 1 else "goes on after 1 turn"
@@ -36,9 +35,10 @@ def prompts(messages: Sequence[ModelMessage]) -> list[str]:
     """What the person said, the oldest first: ↑ at the prompt brings it back."""
     from pydantic_ai.messages import UserPromptPart
 
-    said = [part for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
-    return [part.content if isinstance(part.content, str) else " ".join(_texts(part.content[:1])) for part in said]
+    return [_typed(part) for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
 
 
-def _texts(content: Sequence[object]) -> list[str]:
-    return [part for part in content if isinstance(part, str)]
+def _typed(prompt: UserPromptPart) -> str:
+    """What the person typed: the first text; those behind it are files that it mentions."""
+    content = [prompt.content] if isinstance(prompt.content, str) else prompt.content
+    return next((part for part in content if isinstance(part, str)), "")
