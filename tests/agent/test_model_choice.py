@@ -20,7 +20,7 @@ from pydantic_ai.models import KnownModelName, Model, infer_model
 from hatchway.agent import Agent
 from hatchway.agent.config import Config
 from hatchway.agent.env_file import read_env_file
-from hatchway.agent.local_models import LocalServer, find_local_model
+from hatchway.agent.local_models import LocalServer, find_local_models
 from hatchway.agent.model_choice import ModelChoice, choose_model
 from hatchway.agent.vendors import VENDORS, Vendor, vendor_of
 from hatchway.core.errors import InvalidSetting
@@ -171,15 +171,15 @@ def test_a_named_model_of_this_machine_needs_no_settings(tmp_path: Path) -> None
 )  # fmt: skip
 def test_something_else_on_the_port_is_no_model(tmp_path: Path, models: object) -> None:
     with served(models) as running:
-        assert find_local_model([LocalServer("a", "A", running.server_port)], seconds=5) is None
+        assert find_local_models([LocalServer("a", "A", running.server_port)], seconds=5).best is None
         running.shutdown()
 
 
 def test_a_server_that_never_answers_is_left_behind(tmp_path: Path, server: LocalServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         deaf = LocalServer("a", "A", silent.getsockname()[1])
-        assert find_local_model([deaf], seconds=0.05) is None
-        found = find_local_model([deaf, server], seconds=3)
+        assert find_local_models([deaf], seconds=0.05).best is None
+        found = find_local_models([deaf, server], seconds=3).best
         assert found is not None
         assert found.model == "qwen3"
 
@@ -272,3 +272,20 @@ def test_an_agent_that_is_given_none_takes_what_the_command_would(
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-test\n")
     monkeypatch.setenv("OPENAI_API_KEY", "")
     assert str(asyncio.run(started())).startswith("openai:")
+
+
+def test_a_server_without_a_model_is_told_with_what_gets_one(tmp_path: Path) -> None:
+    head = "no model is named, no vendor's key is set, and"
+    for none in (None, [], [{"id": "nomic-embed-text"}]):
+        with served({"object": "list", "data": none}) as running:
+            server = LocalServer("ollama", "Ollama", running.server_port, "ollama pull NAME")
+            found = chosen(tmp_path, None, (server,))
+            port = running.server_port
+            running.shutdown()
+        assert found.model is None
+        told = f"Ollama, which answers on port {port} of this machine, has no model (ollama pull NAME)"
+        assert found.why == f"{head} {told}"
+    with served({"data": []}) as running:  # anything may listen there
+        found = chosen(tmp_path, None, (LocalServer("llama.cpp", "llama.cpp", running.server_port),))
+        running.shutdown()
+    assert found.why == f"{head} no model server answers on this machine"

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import shutil
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -326,3 +328,21 @@ def test_without_the_agents_packages_its_extra_is_named(hatchway: Any, workspace
     ran = hatchway("run", *rest, PYTHONPATH="away")
     told = "Error: prompt_toolkit, which the agent needs, is not installed\npip install 'hatchway[agent]'\n"
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, "", told)
+
+
+def test_a_model_that_nobody_named_is_told(hatchway: Any) -> None:
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_error(400)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as vendor:
+        threading.Thread(target=vendor.serve_forever, daemon=True).start()
+        asked = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"http://127.0.0.1:{vendor.server_port}/v1"}
+        found = hatchway("run", "hello", **asked)
+        named = hatchway("run", "--model", "openai-chat:own", "hello", **asked)
+        vendor.shutdown()
+    assert found.stderr.startswith("model: openai:gpt-5, because OPENAI_API_KEY is set\nError: ")
+    assert named.stderr.startswith("Error: ")

@@ -23,6 +23,8 @@ class LocalServer(NamedTuple):
     """What its models are called by."""
     name: str
     port: int
+    gets_model: str = "load one"
+    """What a person does who has none yet."""
 
 
 class LocalModel(NamedTuple):
@@ -37,20 +39,29 @@ class LocalModel(NamedTuple):
         return f"http://127.0.0.1:{self.server.port}/v1"
 
 
+class LocalModels(NamedTuple):
+    """What the servers of this machine have."""
+
+    best: LocalModel | None
+    """A model of the first server that has one."""
+    empty: tuple[LocalServer, ...]
+    """Servers that answer and have no model to talk with."""
+
+
 SERVERS = (
-    LocalServer("ollama", "Ollama", 11434),
-    LocalServer("lmstudio", "LM Studio", 1234),
-    LocalServer("llama.cpp", "llama.cpp", 8080),
+    LocalServer("ollama", "Ollama", 11434, "ollama pull NAME"),
+    LocalServer("lmstudio", "LM Studio", 1234, "load one in its window, or lms load NAME"),
+    LocalServer("llama.cpp", "llama.cpp", 8080, "start it with -m FILE.gguf"),
 )
 """In the order in which they are taken when several answer."""
 
 
-def find_local_model(servers: Sequence[LocalServer] = SERVERS, *, seconds: float = SECONDS) -> LocalModel | None:
-    """A model of the first server that has one. All are asked at once, and only on loopback."""
-    found: dict[LocalServer, LocalModel | None] = {}
+def find_local_models(servers: Sequence[LocalServer] = SERVERS, *, seconds: float = SECONDS) -> LocalModels:
+    """What the servers have. All are asked at once, and only on loopback."""
+    told: dict[LocalServer, list[str] | None] = {}
 
     def ask(server: LocalServer) -> None:
-        found[server] = _asked(server, seconds)
+        told[server] = _asked(server, seconds)
 
     threads = [threading.Thread(target=ask, args=(server,), daemon=True) for server in servers]
     for thread in threads:
@@ -58,10 +69,12 @@ def find_local_model(servers: Sequence[LocalServer] = SERVERS, *, seconds: float
     deadline = time.monotonic() + 2 * seconds
     for thread in threads:  # one that answers byte by byte is left behind
         thread.join(max(0.0, deadline - time.monotonic()))
-    return next((model for server in servers if (model := found.get(server)) is not None), None)
+    best = next((LocalModel(server, names[0]) for server in servers if (names := told.get(server))), None)
+    return LocalModels(best, tuple(server for server in servers if told.get(server) == []))
 
 
-def _asked(server: LocalServer, seconds: float) -> LocalModel | None:
+def _asked(server: LocalServer, seconds: float) -> list[str] | None:
+    """The models it serves that can talk; None: no model server is there."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=seconds)
     try:
         connection.request("GET", "/v1/models", headers={"Accept": "application/json"})
@@ -72,7 +85,12 @@ def _asked(server: LocalServer, seconds: float) -> LocalModel | None:
     finally:
         connection.close()
     names = [name for name in _names(told) if not any(word in name.lower() for word in _NOT_FOR_TALKING)]
-    return LocalModel(server, names[0]) if names else None
+    return names if names or _is_list(told) else None
+
+
+def _is_list(told: Any) -> bool:
+    """Whether it is OpenAI's list of models, be it an empty one; anything may listen on these ports."""
+    return isinstance(told, dict) and cast(dict[str, Any], told).get("object") == "list"
 
 
 def _names(told: Any) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchway.agent.env_file import read_env_file
-from hatchway.agent.local_models import SERVERS, LocalModel, LocalServer, find_local_model
+from hatchway.agent.local_models import SERVERS, LocalModel, LocalModels, LocalServer, find_local_models
 from hatchway.agent.vendors import VENDORS, Vendor, vendor_of
 from hatchway.core.errors import InvalidSetting, MissingExtra
 
@@ -103,11 +103,11 @@ def _found(
     by_key, notes = _by_key(environ, own, settings)
     if by_key is not None:
         return by_key
-    local = None if environ.get(LOCAL_MODELS) == "off" else find_local_model(servers)
-    if local is not None:
-        return _served(local, settings, tuple(notes))
+    local = find_local_models(() if environ.get(LOCAL_MODELS) == "off" else servers)
+    if local.best is not None:
+        return _served(local.best, settings, tuple(notes))
     key = "no vendor's key can be used" if notes else "no vendor's key is set"
-    why = f"no model is named, {key}, and no model server answers on this machine"
+    why = f"no model is named, {key}, and {_not_served(local)}"
     return ModelChoice(model=None, why="; ".join([why, *notes]), notes=tuple(notes))
 
 
@@ -184,6 +184,13 @@ def _served(local: LocalModel, settings: Mapping[str, Any], notes: tuple[str, ..
         base_url=local.base_url,
         notes=notes,
     )
+
+
+def _not_served(local: LocalModels) -> str:
+    if not local.empty:
+        return "no model server answers on this machine"
+    server = local.empty[0]
+    return f"{server.name}, which answers on port {server.port} of this machine, has no model ({server.gets_model})"
 
 
 def _local(model: str, base_url: str) -> Model:

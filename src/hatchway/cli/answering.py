@@ -55,6 +55,8 @@ async def answer(
         setup = replace(setup, choice=replace(setup.choice, model=name))
         if name == HUMAN and not as_json:
             account = CodeAccount(recording)
+        if not (as_json or options.model or setup.config.model or setup.choice.model is None):
+            click.echo(f"model: {neutral(name)}, because {neutral(setup.choice.why)}", err=True)
         for warning in () if as_json else setup.warnings:
             click.echo(f"warning: {neutral(warning)}", err=True)
         model = await asyncio.to_thread(load_model, name, setup.choice)
