@@ -346,3 +346,18 @@ def test_a_model_that_nobody_named_is_told(hatchway: Any) -> None:
         vendor.shutdown()
     assert found.stderr.startswith("model: openai:gpt-5, because OPENAI_API_KEY is set\nError: ")
     assert named.stderr.startswith("Error: ")
+
+
+def test_a_recording_that_cannot_be_written_is_refused_before_the_model_is_asked(
+    hatchway: Any, workspace: Path
+) -> None:
+    (workspace / "file").touch()
+    ran = hatchway("run", *MODEL, "--record", "--record-dir", "file/x", "hello")
+    told = "Error: the recording cannot be written to file/x: Not a directory\nname another with --record-dir\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)
+
+
+def test_a_long_title_is_no_long_name(hatchway: Any, workspace: Path) -> None:
+    ran = hatchway("run", *MODEL, "--record", "--record-title", "\u4f60" * 300, "hello")
+    name = "\u4f60" * 60
+    assert ran.stderr == f"recorded output/{name}.svg\nrecorded output/{name}.html\n"

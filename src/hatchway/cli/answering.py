@@ -41,8 +41,14 @@ if TYPE_CHECKING:
 async def answer(
     prompts: AsyncIterator[str], options: AgentOptions, *, as_json: bool = False, is_talk: bool = False
 ) -> Exit:
-    """Answer prompts, one after the other, and end; how it ended. A talk goes on after a turn that fails."""
+    """Answer prompts, one after the other, and end; how it ended. A talk goes on after a turn that fails.
+
+    Raises:
+        InvalidSetting: The recording cannot be written.
+    """
     recording = Recording(options.record_dir, options.record_title) if options.record else None
+    if recording is not None:
+        recording.write()  # before the model is asked: what it says could not be recorded any more
     account: Account = JsonAccount(recording) if as_json else TextAccount(recording)
     agent: Agent | None = None
     session: int | None = None

@@ -14,9 +14,12 @@ from hatchway.trace.page import page
 from hatchway.trace.record import joined
 from hatchway.trace.terminal import picture
 
+_LONGEST_NAME = 60
+"""Characters: a file's name may have 255 bytes, and a character four of them."""
+
 
 class Recording:
-    """Takes blocks; `write` makes the files anew, so that they can be written after each turn.
+    """Takes blocks; `write` makes the files anew: at the beginning, to see that it can be done, and after each turn.
 
     Files that were there before are left as they are: the names get a number then.
 
@@ -40,11 +43,12 @@ class Recording:
         Raises:
             InvalidSetting: They cannot be written.
         """
-        self._name = name = self._name or self._free_name()
         blocks = list(joined(self._blocks))
-        made = {f"{name}.svg": picture(blocks, title=self._title), f"{name}.html": page(blocks, title=self._title)}
+        svg, html = picture(blocks, title=self._title), page(blocks, title=self._title)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._name = name = self._name or self._taken_name()
+            made = {f"{name}.svg": svg, f"{name}.html": html}
             for file, text in made.items():
                 (self._folder / file).write_text(text, encoding="utf-8")
         except OSError as e:
@@ -54,10 +58,17 @@ class Recording:
             ) from e
         return [self._folder / file for file in made]
 
-    def _free_name(self) -> str:
-        wanted = re.sub(r"[^\w-]+", "-", self._title.lower()).strip("-") or "conversation"
+    def _taken_name(self) -> str:
+        """The first name that is free, taken at once: another process may look for one at the same time."""
+        wanted = re.sub(r"[^\w-]+", "-", self._title.lower())[:_LONGEST_NAME].strip("-") or "conversation"
         names = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
-        return next(name for name in names if not any(self._is_there(name, kind) for kind in ("svg", "html")))
+        return next(name for name in names if self._takes(name))
 
-    def _is_there(self, name: str, kind: str) -> bool:
-        return os.path.lexists(self._folder / f"{name}.{kind}")
+    def _takes(self, name: str) -> bool:
+        if os.path.lexists(self._folder / f"{name}.html"):
+            return False
+        try:
+            (self._folder / f"{name}.svg").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True

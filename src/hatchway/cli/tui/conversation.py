@@ -37,7 +37,7 @@ async def talk(screen: Screen, status: Status, setup: Setup, draft: Draft) -> bo
     """Talk until the person leaves. Whether they want to see the demo instead.
 
     Raises:
-        HatchwayError: The agent cannot be started.
+        HatchwayError: The agent cannot be started, or the recording not be written.
     """
     name = setup.choice.model
     if name is None:
@@ -53,11 +53,15 @@ async def talk(screen: Screen, status: Status, setup: Setup, draft: Draft) -> bo
     status.model, status.doing = name, "starting"
     set_prompt(screen, is_python=name == HUMAN)
     model = await asyncio.to_thread(load_model, name, setup.choice)
+    options = setup.options
+    recording = Recording(options.record_dir, options.record_title) if options.record else None
+    if recording is not None:
+        recording.write()  # before anything is said that could not be recorded
     with logging_to(screen.print, setup.options.log_level):
         async with started(setup, model) as (agent, permissions):
             status.doing = ""
             screen.refresh()
-            await _Talk(screen, status, setup, agent, permissions).run(draft)
+            await _Talk(screen, status, setup, agent, permissions, recording).run(draft)
     return False
 
 
@@ -78,12 +82,16 @@ class _Talk:
     """One conversation at a screen."""
 
     def __init__(
-        self, screen: Screen, status: Status, setup: Setup, agent: Agent, permissions: PermissionManager
+        self,
+        screen: Screen,
+        status: Status,
+        setup: Setup,
+        agent: Agent,
+        permissions: PermissionManager,
+        recording: Recording | None,
     ) -> None:
         self._screen, self._status, self._setup, self._agent = screen, status, setup, agent
-        self._permissions = permissions
-        options = setup.options
-        self._recording = Recording(options.record_dir, options.record_title) if options.record else None
+        self._permissions, self._recording = permissions, recording
         self._typed = ""
         self._view = TurnView(
             screen,
