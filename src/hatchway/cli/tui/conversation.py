@@ -124,7 +124,7 @@ class _Talk:
             self._screen.print(f"{GO_ON}\n")
 
     async def _go_on(self, draft: Draft) -> Draft:
-        """Show where the conversation stood, and go on with a turn that was broken off; then what was sent meanwhile."""
+        """Show where it stood, and go on with a turn that was broken off; then with what was sent meanwhile."""
         from hatchway.cli.tui.earlier import last_exchange, prompts
 
         is_sent = draft.done()
