@@ -134,7 +134,9 @@ async def test_permissions_settle_what_they_can_and_deny_inside_the_code(tmp_pat
     async with Agent(model, working_dir=tmp_path, tools=[pay], permissions=permissions) as agent:
         events = await watch(agent.stream("pay"))
     assert [dict(each.tool_args) for each in watch.only(ApprovalRequest, events)] == [{"euros": 2}]
-    assert watch.told(model) == "denied"
+    rule = "a rule of permissions.json denies pay(euros=9)"
+    note = f"Calls it made that were denied, and not run:\n- pay(euros=9) denied: {rule}"
+    assert watch.told(model) == f"denied\n\n{note}"
     assert watch.only(Response, events)[-1].content == "done"
 
 

@@ -22,6 +22,7 @@ class FromSource(SourceFileLoader):
     """Takes no bytecode: that of a file saved twice within a second passes for the newer one's."""
 
     def path_stats(self, path):
+        """Says that there are none, by which Python tells bytecode that still fits."""
         raise OSError("its bytecode is neither read nor written")
 
 
