@@ -330,6 +330,7 @@ def test_without_the_agents_packages_its_extra_is_named(hatchway: Any, workspace
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, "", told)
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_a_model_that_nobody_named_is_told(hatchway: Any) -> None:
     class Refusing(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -357,6 +358,7 @@ def test_a_recording_that_cannot_be_written_is_refused_before_the_model_is_asked
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)
 
 
+@pytest.mark.usefixtures("agent_jail")
 def test_a_long_title_is_no_long_name(hatchway: Any, workspace: Path) -> None:
     ran = hatchway("run", *MODEL, "--record", "--record-title", "\u4f60" * 300, "hello")
     name = "\u4f60" * 60
